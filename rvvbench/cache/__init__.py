@@ -1,0 +1,1 @@
+"""Inductor cache states."""

@@ -1,0 +1,1 @@
+"""The podman API service and the quirks of its host."""

@@ -1,0 +1,1 @@
+"""Images: recipes, building, importing, verifying."""

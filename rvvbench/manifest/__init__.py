@@ -1,0 +1,1 @@
+"""Manifests: models, loading, overlays, lock, identity."""

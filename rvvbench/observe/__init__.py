@@ -1,0 +1,1 @@
+"""Conditions of the machine around a run."""

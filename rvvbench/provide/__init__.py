@@ -1,0 +1,1 @@
+"""Obtaining pinned things: git sources, wheels, kernels, checkpoints."""

@@ -1,0 +1,1 @@
+"""Records: schema, metrics, validity, store, render."""

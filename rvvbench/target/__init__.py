@@ -1,0 +1,1 @@
+"""Where a run happens: board, emulated or host."""
