@@ -1,0 +1,151 @@
+"""From files to models: validation errors get the file and line of the value that is wrong."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from rvvbench.errors import ManifestError, UsageError
+from rvvbench.manifest.models import Board, Experiment, Model, Stack, Variant
+from rvvbench.manifest.source import Document, Key, load
+
+T = TypeVar("T", bound=BaseModel)
+
+KINDS: dict[str, type[BaseModel]] = {
+    "experiments": Experiment,
+    "models": Model,
+    "stacks": Stack,
+    "boards": Board,
+    "variants": Variant,
+}
+
+
+def validated(model: type[T], document: Document) -> T:
+    """`document` as a `model`; raises ManifestError at the first wrong value and counts the others."""
+    try:
+        return model.model_validate(document.data)
+    except ValidationError as error:
+        raise _manifest_error(model, document, error) from error
+
+
+def names(manifests: Path, kind: str) -> list[str]:
+    """Names of all manifests of a kind, sorted."""
+    return sorted(path.stem for path in (manifests / kind).glob("*.yaml"))
+
+
+def load_document(manifests: Path, kind: str, name: str) -> Document:
+    """The document of one manifest, checked to bear the name of its file.
+
+    Raises UsageError for a name that does not exist, with the nearest one that does.
+    """
+    known = names(manifests, kind)
+    singular = kind.rstrip("s")
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known) or 'none'}"
+        raise UsageError(
+            f"there is no {singular} called {name!r}; {hint}", where=str(manifests / kind), mend="rvvbench list"
+        )
+    document = load(manifests / kind / f"{name}.yaml")
+    if document.data.get("name") != name:
+        raise ManifestError(
+            f"the manifest calls itself {document.data.get('name')!r}, its file {name!r}",
+            where=document.where(("name",)),
+            mend=f"write `name: {name}`",
+        )
+    return document
+
+
+def load_manifest(manifests: Path, kind: str, name: str, model: type[T]) -> tuple[T, Document]:
+    """One manifest, validated, with its places."""
+    document = load_document(manifests, kind, name)
+    return validated(model, document), document
+
+
+def set_values(document: Document, settings: list[str]) -> Document:
+    """Apply `--set key.path=value` options; values are read as YAML.
+
+    Raises UsageError for an option without `=`, or for a path that runs through something that is no mapping.
+    """
+    for setting in settings:
+        path, separator, text = setting.partition("=")
+        if not separator or not path:
+            raise UsageError(f"--set takes KEY=VALUE, not {setting!r}", mend="e.g. --set workload.output_len=16")
+        try:
+            value = yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            raise UsageError(f"the value of --set {setting} is not YAML", where=f"--set {setting}") from error
+        keys = path.split(".")
+        node: Any = document.data
+        for key in keys[:-1]:
+            node = node.get(key) if isinstance(node, dict) else None
+            if node is not None and not isinstance(node, dict):
+                raise UsageError(
+                    f"{path!r}: {key!r} is no mapping", where=f"--set {setting}", mend="rvvbench show EXPERIMENT"
+                )
+        nested: dict[str, Any] = {}
+        inner = nested
+        for key in keys[:-1]:
+            inner[key] = {}
+            inner = inner[key]
+        inner[keys[-1]] = value
+        document = document.overlaid(nested, {tuple(keys): f"--set {setting}"})
+    return document
+
+
+def _manifest_error(model: type[BaseModel], document: Document, error: ValidationError) -> ManifestError:
+    problems = error.errors(include_url=False)
+    first = problems[0]
+    path = _path_in(document, first["loc"])
+    shown = ".".join(str(part) for part in path)
+    where = document.where(path)
+    mend = None
+    if first["type"] == "extra_forbidden":
+        key = str(path[-1])
+        allowed = _fields_beside(document, model, path)
+        near = difflib.get_close_matches(key, allowed, n=1)
+        cause = f"unknown key {shown!r}"
+        mend = f"did you mean {near[0]!r}?" if near else f"known keys here: {', '.join(allowed)}"
+    elif first["type"] == "missing":
+        cause = f"the key {shown!r} is missing"
+        where = document.where(path[:-1])
+        mend = f"add `{path[-1]}:`"
+    else:
+        cause = f"{shown}: {first['msg'].removeprefix('Value error, ')} (got {first['input']!r:.80})"
+    if len(problems) > 1:
+        cause += f" (and {len(problems) - 1} more)"
+    return ManifestError(cause, where=where, mend=mend)
+
+
+def _path_in(document: Document, loc: tuple[int | str, ...]) -> Key:
+    """Pydantic's location without the tags of discriminated unions, which are no keys of the file."""
+    path: list[str | int] = []
+    node: Any = document.data
+    for index, part in enumerate(loc):
+        last = index == len(loc) - 1
+        if isinstance(node, dict) and part in node:
+            node = node[part]
+            path.append(part)
+        elif isinstance(node, list) and isinstance(part, int) and part < len(node):
+            node = node[part]
+            path.append(part)
+        elif last:
+            path.append(part)
+    return tuple(path)
+
+
+def _fields_beside(document: Document, model: type[BaseModel], path: Key) -> list[str]:
+    """Keys that the model knows at the place of the unknown key `path`."""
+    current: Any = model
+    for part in path[:-1]:
+        info = getattr(current, "model_fields", {}).get(part)
+        annotation = info.annotation if info else None
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            current = annotation
+        else:
+            return []
+    return sorted(info.alias or name for name, info in current.model_fields.items())

@@ -1,0 +1,73 @@
+"""`rvvbench.lock.yaml`: what the manifests' names resolved to, down to hashes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from rvvbench.manifest.load import validated
+from rvvbench.manifest.models import Commit, Digest, Sha256, Strict
+from rvvbench.manifest.source import Document, load
+
+FILE_NAME = "rvvbench.lock.yaml"
+
+
+class LockedGit(Strict):
+    """A branch and the commit that it was resolved to; null until somebody resolved it."""
+
+    url: str
+    branch: str
+    commit: Commit | None
+
+
+class LockedWheel(Strict):
+    """A wheel file and its hash."""
+
+    filename: str
+    sha256: Sha256
+
+
+class LockedImage(Strict):
+    """An image of one architecture: digest, recipe and every package=version that went in."""
+
+    digest: Digest
+    recipe_sha256: Sha256
+    suite: str
+    packages: dict[str, str]
+
+
+class LockedModel(Strict):
+    """A Hub revision and its files' hashes; null until resolved online."""
+
+    repo: str
+    revision: Commit
+    files: dict[str, Sha256 | None] = Field(default_factory=dict)
+
+
+class Lock(Strict):
+    """The whole file."""
+
+    schema_: Literal["rvvbench/lock/1"] = Field(alias="schema")
+    git: dict[str, LockedGit] = Field(default_factory=dict)
+    wheels: dict[str, LockedWheel] = Field(default_factory=dict)
+    images: dict[str, dict[str, LockedImage]] = Field(default_factory=dict)
+    models: dict[str, LockedModel] = Field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class LockFile:
+    """The lock with the places of its values."""
+
+    lock: Lock
+    document: Document
+    path: Path
+
+
+def load_lock(manifests: Path) -> LockFile:
+    """Read `rvvbench.lock.yaml`; raises ManifestError with file and line."""
+    path = manifests / FILE_NAME
+    document = load(path)
+    return LockFile(validated(Lock, document), document, path)

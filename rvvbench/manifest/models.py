@@ -1,0 +1,196 @@
+"""What a manifest may say. Unknown keys are errors: a typo must not silently measure something else."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.\-]*$")]
+Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
+Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
+Arch = Literal["riscv64", "amd64", "arm64"]
+TargetKind = Literal["board", "emulated", "host"]
+WeightsKind = Literal["hub", "synthetic"]
+CacheState = Literal["none", "cold", "warm"]
+Projection = Literal["qkv_proj", "o_proj", "gate_up_proj", "down_proj", "lm_head"]
+PROJECTIONS: tuple[Projection, ...] = ("qkv_proj", "o_proj", "gate_up_proj", "down_proj", "lm_head")
+
+
+class Strict(BaseModel):
+    """Frozen, and closed to keys that it does not know."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, protected_namespaces=())
+
+
+class OneBatch(Strict):
+    """SGLang's one-batch path: `batch_size` prompts of `input_len` tokens, `output_len` tokens generated, no server."""
+
+    kind: Literal["one-batch"]
+    batch_size: int = Field(default=1, ge=1, le=64)
+    input_len: int = Field(ge=1, le=32768)
+    output_len: int = Field(ge=1, le=4096)
+    seed: int = Field(ge=0)
+
+
+class Timeouts(Strict):
+    """Seconds after which a phase of a process counts as hung."""
+
+    process: float = Field(gt=0)
+
+
+class Experiment(Strict):
+    """A named manifest: workload + model + stack + variants + cache states + repeats."""
+
+    schema_: Literal["rvvbench/experiment/1"] = Field(alias="schema")
+    name: Name
+    title: str
+    workload: OneBatch
+    model: Name
+    weights: WeightsKind
+    stack: Name
+    board: Name
+    dtype: Literal["bfloat16"]
+    tensor_parallel: Literal[1]
+    fresh_processes: int = Field(ge=1, le=100)
+    variants: list[Name] = Field(min_length=1)
+    cache_states: list[CacheState] = Field(min_length=1)
+    timeouts_s: Timeouts
+    sample_interval_s: float = Field(default=0.25, ge=0.05, le=60)
+
+    @model_validator(mode="after")
+    def _each_variant_once(self) -> Experiment:
+        if len(set(self.variants)) != len(self.variants):
+            raise ValueError("a variant stands twice in `variants`")
+        return self
+
+
+class Hub(Strict):
+    """A checkpoint on the Hugging Face Hub, at one revision."""
+
+    repo: Annotated[str, StringConstraints(pattern=r"^[\w.\-]+/[\w.\-]+$")]
+    revision: Commit
+    gated: bool = False
+
+
+class SyntheticFile(Strict):
+    """What the generator must write, to the bit."""
+
+    sha256: Sha256
+    size: int = Field(gt=0)
+
+
+class Synthetic(Strict):
+    """A checkpoint that is generated, not downloaded: same bytes on every machine."""
+
+    algorithm: Literal["rvvbench-synthetic/1"]
+    seed: int = Field(ge=0)
+    files: dict[str, SyntheticFile]
+
+
+class Model(Strict):
+    """A model: its configuration, and where its weights may come from."""
+
+    schema_: Literal["rvvbench/model/1"] = Field(alias="schema")
+    name: Name
+    title: str
+    hub: Hub | None = None
+    config: dict[str, Any]
+    synthetic: Synthetic | None = None
+
+    @model_validator(mode="after")
+    def _has_weights(self) -> Model:
+        if self.hub is None and self.synthetic is None:
+            raise ValueError("a model needs `hub` or `synthetic`")
+        return self
+
+
+class DebianSource(Strict):
+    """A package of the image's Debian suite; the exact version stands in the lock."""
+
+    kind: Literal["debian"]
+    package: str
+    version: str
+
+
+class WheelSource(Strict):
+    """A wheel pinned by its sha256, fetched by the package client under its default index."""
+
+    kind: Literal["wheel"]
+    requirement: str
+    filename: str
+    sha256: Sha256
+    version: str
+
+
+class GitSource(Strict):
+    """A git repository pinned by URL, branch and commit; a null commit has to be resolved by `rvvbench lock`."""
+
+    kind: Literal["git"]
+    url: str
+    branch: str
+    commit: Commit | None
+
+
+Source = Annotated[DebianSource | WheelSource | GitSource, Field(discriminator="kind")]
+
+
+class Stack(Strict):
+    """The pins of PyTorch, SGLang, kernels and image."""
+
+    schema_: Literal["rvvbench/stack/1"] = Field(alias="schema")
+    name: Name
+    title: str
+    image: Name
+    toolchain: Name
+    pytorch: Source
+    sglang: Source
+    packages: dict[str, str] = Field(description="Python distribution -> version, proven inside the container")
+
+
+class Omp(Strict):
+    """OpenMP placement, exactly as exported."""
+
+    places: str | None = None
+    proc_bind: Literal["true", "false", "close", "spread", "master"] | None = None
+
+
+class Board(Strict):
+    """A machine that a run is placed on. `emulated` boards say which CPU QEMU plays."""
+
+    schema_: Literal["rvvbench/board/1"] = Field(alias="schema")
+    name: Name
+    title: str
+    arch: Literal["riscv64", "host"]
+    vlen: int | None = None
+    threads: int = Field(ge=1, le=1024)
+    cpus: str | None = Field(default=None, description="cpuset of the container, e.g. 0-7")
+    clusters: list[list[int]] = Field(default_factory=list)
+    omp: Omp = Omp()
+    memory_limit_bytes: int | None = Field(default=None, gt=0)
+    qemu_cpu: str | None = None
+
+
+class Variant(Strict):
+    """What a row compares. Two variants differ only in what stands here."""
+
+    schema_: Literal["rvvbench/variant/1"] = Field(alias="schema")
+    name: Name
+    title: str
+    attention_backend: Literal["torch_native"]
+    linear: Literal["torch", "packed"]
+    projections: list[Projection] = Field(default_factory=list)
+    compile: Literal["none"] = "none"
+    server_args: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def uses_kernels(self) -> bool:
+        """Whether our kernel library must be loaded and attested."""
+        return self.linear == "packed"
+
+    @model_validator(mode="after")
+    def _projections_fit(self) -> Variant:
+        if (self.linear == "packed") != bool(self.projections):
+            raise ValueError("`projections` goes with `linear: packed`, and only with it")
+        return self

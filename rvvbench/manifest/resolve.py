@@ -1,0 +1,190 @@
+"""An experiment with everything that it names: model, stack, board, variants, lock; overlays applied, pins cross-checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rvvbench.errors import ManifestError
+from rvvbench.manifest.load import load_document, load_manifest, set_values, validated
+from rvvbench.manifest.lock import LockFile, load_lock
+from rvvbench.manifest.models import (
+    Board,
+    Experiment,
+    GitSource,
+    Model,
+    Stack,
+    TargetKind,
+    Variant,
+    WheelSource,
+)
+from rvvbench.manifest.source import Document
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """All manifests of one experiment on one kind of target, with the places of their values."""
+
+    experiment: Experiment
+    model: Model
+    stack: Stack
+    board: Board
+    variants: list[Variant]
+    lock: LockFile
+    target: TargetKind
+    experiment_document: Document
+    model_document: Document
+    stack_document: Document
+
+    def plain(self) -> dict[str, Any]:
+        """The resolved manifest as JSON data: what identity and record are made of."""
+        return {
+            "experiment": self.experiment.model_dump(mode="json", by_alias=True),
+            "model": self.model.model_dump(mode="json", by_alias=True),
+            "stack": self.stack.model_dump(mode="json", by_alias=True),
+            "board": self.board.model_dump(mode="json", by_alias=True),
+            "variants": [variant.model_dump(mode="json", by_alias=True) for variant in self.variants],
+            "target": self.target,
+        }
+
+
+def resolve(
+    manifests: Path,
+    name: str,
+    target: TargetKind,
+    *,
+    settings: list[str] | None = None,
+    variants: list[str] | None = None,
+) -> Resolved:
+    """Load experiment `name` for `target`: base, then the target's overlay, then `settings`, then `variants`.
+
+    Raises UsageError for unknown names, ManifestError with file and line for wrong values and for pins on which
+    manifest and lock disagree.
+    """
+    document = load_document(manifests, "experiments", name)
+    overlays = document.data.get("targets")
+    if overlays is not None and not isinstance(overlays, dict):
+        raise ManifestError("`targets` must map target kinds to overlays", where=document.where(("targets",)))
+    for kind in overlays or {}:
+        if kind not in ("board", "emulated", "host"):
+            raise ManifestError(
+                f"unknown target {kind!r} in `targets`",
+                where=document.where(("targets", kind)),
+                mend="known targets: board, emulated, host",
+            )
+    overlay = document.section(("targets", target))
+    base = document.without("targets").overlaid(overlay.data, overlay.places)
+    base = set_values(base, settings or [])
+    if variants:
+        base = base.overlaid({"variants": variants}, {("variants",): f"--variant {','.join(variants)}"})
+    experiment = validated(Experiment, base)
+    model, model_document = _named(manifests, "models", experiment.model, Model, base, ("model",))
+    stack, stack_document = _named(manifests, "stacks", experiment.stack, Stack, base, ("stack",))
+    board, _ = _named(manifests, "boards", experiment.board, Board, base, ("board",))
+    chosen = [_named(manifests, "variants", item, Variant, base, ("variants",))[0] for item in experiment.variants]
+    resolved = Resolved(
+        experiment, model, stack, board, chosen, load_lock(manifests), target, base, model_document, stack_document
+    )
+    _check_target(resolved)
+    check_pins(resolved)
+    return resolved
+
+
+def check_pins(resolved: Resolved) -> None:
+    """Manifest and lock must agree on every pin; a difference names both places."""
+    lock, places = resolved.lock.lock, resolved.lock.document
+    hub = resolved.model.hub
+    locked_model = lock.models.get(resolved.model.name)
+    if hub is not None:
+        if locked_model is None:
+            raise ManifestError(
+                f"the lock knows no model {resolved.model.name!r}", where=str(resolved.lock.path), mend="rvvbench lock"
+            )
+        _agree(
+            "revision",
+            hub.revision,
+            resolved.model_document.where(("hub", "revision")),
+            locked_model.revision,
+            places.where(("models", resolved.model.name, "revision")),
+        )
+    for part in ("pytorch", "sglang"):
+        source = getattr(resolved.stack, part)
+        here = resolved.stack_document
+        if isinstance(source, WheelSource):
+            locked = lock.wheels.get(part)
+            if locked is None:
+                raise ManifestError(
+                    f"the lock knows no wheel {part!r}", where=str(resolved.lock.path), mend="rvvbench lock"
+                )
+            _agree(
+                "wheel sha256",
+                source.sha256,
+                here.where((part, "sha256")),
+                locked.sha256,
+                places.where(("wheels", part, "sha256")),
+            )
+        if isinstance(source, GitSource):
+            locked_git = lock.git.get(f"{resolved.stack.name}/{part}")
+            if source.commit and locked_git and locked_git.commit:
+                _agree(
+                    "commit",
+                    source.commit,
+                    here.where((part, "commit")),
+                    locked_git.commit,
+                    places.where(("git", f"{resolved.stack.name}/{part}", "commit")),
+                )
+
+
+def commit_of(resolved: Resolved, part: str) -> str | None:
+    """The commit that the stack's git source `part` is pinned to, from manifest or lock; None while unresolved."""
+    source = getattr(resolved.stack, part)
+    locked = resolved.lock.lock.git.get(f"{resolved.stack.name}/{part}")
+    commit: str | None = source.commit or (locked.commit if locked else None)
+    return commit
+
+
+def require_resolved(resolved: Resolved) -> None:
+    """Refuse a stack with a commit that nobody has resolved yet; raises ManifestError at the null."""
+    for part in ("pytorch", "sglang"):
+        source = getattr(resolved.stack, part)
+        if isinstance(source, GitSource) and commit_of(resolved, part) is None:
+            raise ManifestError(
+                f"the commit of {part} (branch {source.branch} of {source.url}) was never resolved",
+                where=resolved.stack_document.where((part, "commit")),
+                mend="rvvbench lock",
+            )
+
+
+def _agree(what: str, declared: str, declared_at: str, locked: str, locked_at: str) -> None:
+    if declared != locked:
+        raise ManifestError(
+            f"the {what} in the manifest is {declared}, but the lock has {locked} ({locked_at})",
+            where=declared_at,
+            mend="correct the one that is wrong, or run `rvvbench lock` if the manifest was changed on purpose",
+        )
+
+
+def _check_target(resolved: Resolved) -> None:
+    board, target = resolved.board, resolved.target
+    wrong = None
+    if target == "host" and board.arch != "host":
+        wrong = "a host run needs a board with `arch: host`"
+    if target in ("board", "emulated") and board.arch != "riscv64":
+        wrong = f"a run on target {target} needs a board with `arch: riscv64`"
+    if target == "emulated" and not board.qemu_cpu:
+        wrong = "an emulated run needs a board that says `qemu_cpu`"
+    if target == "board" and board.qemu_cpu:
+        wrong = "a board run cannot use a board that says `qemu_cpu`"
+    if wrong:
+        where = resolved.experiment_document.where(("board",))
+        raise ManifestError(f"{wrong}, not {board.name!r}", where=where, mend="rvvbench list")
+
+
+def _named(manifests: Path, kind: str, name: str, model: Any, base: Document, path: tuple[str, ...]) -> Any:
+    from rvvbench.errors import UsageError
+
+    try:
+        return load_manifest(manifests, kind, name, model)
+    except UsageError as error:
+        raise ManifestError(error.cause, where=base.where(path), mend=error.mend) from error
