@@ -1,7 +1,7 @@
 """The one family of errors that a user of rvvbench sees.
 
-Every error says what is wrong (`cause`), where (`where`: a file:line, a path, a container), and what mends it (`mend`: a command
-or an edit). They are rendered in `rvvbench.cli` and nowhere else.
+Every error says what is wrong (`cause`), where (`where`: a file:line, a path, a container), and what mends it
+(`mend`: a command or an edit). They are rendered in `rvvbench.cli` and nowhere else.
 """
 
 from __future__ import annotations

@@ -127,10 +127,8 @@ def _path_in(document: Document, loc: tuple[int | str, ...]) -> Key:
     node: Any = document.data
     for index, part in enumerate(loc):
         last = index == len(loc) - 1
-        if isinstance(node, dict) and part in node:
-            node = node[part]
-            path.append(part)
-        elif isinstance(node, list) and isinstance(part, int) and part < len(node):
+        inside = part in node if isinstance(node, dict) else isinstance(part, int) and part < len(node or ())
+        if inside:
             node = node[part]
             path.append(part)
         elif last:

@@ -1,4 +1,4 @@
-"""An experiment with everything that it names: model, stack, board, variants, lock; overlays applied, pins cross-checked."""
+"""An experiment with all that it names (model, stack, board, variants, lock): overlays applied, pins cross-checked."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rvvbench.errors import ManifestError
+from rvvbench.errors import ManifestError, UsageError
 from rvvbench.manifest.load import load_document, load_manifest, set_values, validated
 from rvvbench.manifest.lock import LockFile, load_lock
 from rvvbench.manifest.models import (
@@ -182,8 +182,6 @@ def _check_target(resolved: Resolved) -> None:
 
 
 def _named(manifests: Path, kind: str, name: str, model: Any, base: Document, path: tuple[str, ...]) -> Any:
-    from rvvbench.errors import UsageError
-
     try:
         return load_manifest(manifests, kind, name, model)
     except UsageError as error:
