@@ -1,0 +1,82 @@
+"""Terminal output: results on stdout, progress and errors on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.status import Status
+
+from rvvbench.errors import RvvbenchError
+
+out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
+
+
+def print_json(data: Any) -> None:
+    """Machine-readable output: one JSON document on stdout."""
+    sys.stdout.write(json.dumps(data, indent=2, sort_keys=False, ensure_ascii=False) + "\n")
+
+
+def print_error(error: RvvbenchError) -> None:
+    """The one place where errors become text: cause, place, mend."""
+    err.print(f"[bold red]error:[/] {escape(error.cause)}", soft_wrap=True)
+    if error.where:
+        err.print(f"  [dim]where:[/] {escape(error.where)}", soft_wrap=True)
+    if error.mend:
+        err.print(f"  [dim]mend: [/] {escape(error.mend)}", soft_wrap=True)
+
+
+class TerminalProgress:
+    """Phases with their seconds on stderr; on a terminal the running phase has a spinner and its latest line."""
+
+    def __init__(self) -> None:
+        self._start = time.monotonic()
+        self._title = ""
+        self._phase_start = self._start
+        self._status: Status | None = None
+
+    def phase(self, title: str) -> None:
+        """Close the running phase and open `title`."""
+        self._close()
+        self._title = title
+        self._phase_start = time.monotonic()
+        if err.is_terminal:
+            self._status = err.status(escape(title))
+            self._status.start()
+        else:
+            err.print(f"{time.monotonic() - self._start:6.0f} s  {escape(title)}", soft_wrap=True)
+
+    def line(self, text: str) -> None:
+        """Show the latest line of the running phase (terminals only: logs have the rest)."""
+        if self._status is not None:
+            seconds = time.monotonic() - self._phase_start
+            self._status.update(f"{escape(self._title)}  [dim]{seconds:.0f} s  {escape(text.strip()[:100])}[/]")
+
+    def finish(self) -> None:
+        """Close the last phase."""
+        self._close()
+        self._title = ""
+
+    def _close(self) -> None:
+        if self._status is not None:
+            self._status.stop()
+            self._status = None
+            seconds = time.monotonic() - self._phase_start
+            err.print(f"[green]✓[/] {escape(self._title)} [dim]{seconds:.1f} s[/]", soft_wrap=True)
+
+
+@contextmanager
+def progress() -> Iterator[TerminalProgress]:
+    """A progress that is closed whatever happens."""
+    shown = TerminalProgress()
+    try:
+        yield shown
+    finally:
+        shown.finish()

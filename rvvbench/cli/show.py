@@ -1,0 +1,125 @@
+"""`rvvbench show`: an experiment in full, with every pin, the routing table and the packed bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+import yaml
+from rich.syntax import Syntax
+from rich.table import Table
+
+from rvvbench import project
+from rvvbench.cli.console import out, print_json
+from rvvbench.manifest.models import TargetKind
+from rvvbench.manifest.resolve import Resolved, resolve
+from rvvbench.manifest.routing import predicted_routes
+from rvvbench.manifest.shapes import packed_bytes, projection_shapes
+
+
+def show(
+    experiment: str = typer.Argument(help="Name of an experiment; see `rvvbench list`."),
+    target: str = typer.Option("board", "--target", help="board, emulated or host: whose overlay to apply."),
+    settings: list[str] = typer.Option([], "--set", metavar="KEY=VALUE", help="Override a value of the manifest."),
+    json_output: bool = typer.Option(False, "--json", help="Machine-readable output."),
+) -> None:
+    """Print the fully resolved manifest of EXPERIMENT: pins, routing table, packed bytes."""
+    resolved = resolve(project.manifests_dir(), experiment, _kind(target), settings=settings)
+    if json_output:
+        print_json(as_data(resolved))
+        return
+    _print(resolved)
+
+
+def _kind(target: str) -> TargetKind:
+    if target not in ("board", "emulated", "host"):
+        raise typer.BadParameter(f"{target!r} is none of board, emulated, host", param_hint="--target")
+    return target  # type: ignore[return-value]
+
+
+def as_data(resolved: Resolved) -> dict[str, Any]:
+    """All that `show` knows, as JSON data."""
+    config = resolved.model.config
+    lock = resolved.lock.lock
+    locked_model = lock.models.get(resolved.model.name)
+    return {
+        **resolved.plain(),
+        "pins": {
+            "images": {
+                name: {arch: image.digest for arch, image in lock.images.get(name, {}).items()}
+                for name in (resolved.stack.image, resolved.stack.toolchain)
+            },
+            "wheels": {name: wheel.sha256 for name, wheel in lock.wheels.items()},
+            "model": locked_model.model_dump(mode="json") if locked_model else None,
+        },
+        "projections": [
+            {
+                "projection": shape.projection,
+                "n": shape.n,
+                "k": shape.k,
+                "count": shape.count,
+                "bias": shape.bias,
+                "packed_bytes": shape.packed_bytes,
+            }
+            for shape in projection_shapes(config)
+        ],
+        "packed_bytes": packed_bytes(config),
+        "routing": {
+            variant.name: [
+                {"projection": r.projection, "m": r.m, "path": r.path, "calls": r.calls, "reason": r.reason}
+                for r in predicted_routes(config, variant, resolved.experiment.workload)
+            ]
+            for variant in resolved.variants
+        },
+    }
+
+
+def _print(resolved: Resolved) -> None:
+    data = as_data(resolved)
+    experiment, model = resolved.experiment, resolved.model
+    out.rule(f"[bold]{experiment.name}[/] on target {resolved.target}", align="left")
+    plain = {key: value for key, value in data["experiment"].items() if key != "schema"}
+    out.print(Syntax(yaml.safe_dump(plain, sort_keys=False, default_flow_style=None).rstrip(), "yaml"))
+    out.rule("pins", align="left")
+    pins = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    if model.hub:
+        pins.add_row("checkpoint", f"{model.hub.repo} at {model.hub.revision}")
+    if model.synthetic:
+        pins.add_row("synthetic", f"{model.synthetic.algorithm}, seed {model.synthetic.seed}")
+        for name, file in sorted(model.synthetic.files.items()):
+            pins.add_row("", f"{name}  sha256 {file.sha256}  {file.size:,} bytes")
+    for part in ("pytorch", "sglang"):
+        source = data["stack"][part]
+        pin = source.get("sha256") or source.get("version") or source.get("commit") or "commit not resolved"
+        pins.add_row(part, f"{source['kind']}  {source.get('url') or source.get('version') or ''}  {pin}")
+    for name, digests in data["pins"]["images"].items():
+        for arch, digest in digests.items():
+            pins.add_row(f"image {name}", f"{arch}  {digest}")
+        if not digests:
+            pins.add_row(f"image {name}", "not locked")
+    out.print(pins, soft_wrap=True)
+    out.rule(f"projections of {model.title}", align="left")
+    shapes = Table(box=None, padding=(0, 2, 0, 0))
+    for title in ("projection", "N", "K", "count", "bias", "packed bytes (N padded to 32)"):
+        shapes.add_column(title, justify="left" if title == "projection" else "right")
+    for shape in data["projections"]:
+        shapes.add_row(
+            shape["projection"],
+            f"{shape['n']:,}",
+            f"{shape['k']:,}",
+            str(shape["count"]),
+            "yes" if shape["bias"] else "no",
+            f"{shape['packed_bytes']:,}",
+        )
+    shapes.add_row("[bold]all[/]", "", "", "", "", f"[bold]{data['packed_bytes']:,}[/]")
+    out.print(shapes)
+    for variant, routes in data["routing"].items():
+        out.rule(f"routing of {variant}", align="left")
+        table = Table(box=None, padding=(0, 2, 0, 0))
+        for title in ("projection", "M", "path", "calls", "reason"):
+            table.add_column(title, justify="right" if title in ("M", "calls") else "left")
+        for route in routes:
+            table.add_row(
+                route["projection"], str(route["m"]), route["path"], str(route["calls"]), route["reason"]
+            )
+        out.print(table)
