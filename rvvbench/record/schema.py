@@ -1,0 +1,343 @@
+"""A record as it is written: `rvvbench/record/1`.
+
+A record is one invocation on one target. It has rows (variant x cache state x concurrency), a row has its fresh
+processes, a process has its raw events, verbatim. Every model refuses unknown fields and is frozen; scalars are not
+coerced ("8" is no number).
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+RECORD_SCHEMA: Literal["rvvbench/record/1"] = "rvvbench/record/1"
+
+Int = Annotated[int, Field(strict=True)]
+Count = Annotated[int, Field(strict=True, ge=0)]
+Positive = Annotated[int, Field(strict=True, ge=1)]
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Flag = Annotated[bool, Field(strict=True)]
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+RunId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=200)]
+DefinitionId = Annotated[str, Field(pattern=r"^[a-z0-9_]+(\.[a-z0-9_]+)*/[1-9][0-9]*$")]
+
+TargetKind = Literal["board", "emulated", "host"]
+CacheState = Literal["none", "artifact-cold", "artifact-warm"]
+Weights = Literal["hub", "synthetic"]
+
+
+class Model(BaseModel):
+    """Base of everything in a record."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, protected_namespaces=())
+
+
+class Figure(Model):
+    """One number of one process. `value` is null exactly when `reason` says why; it is never 0 for "unknown"."""
+
+    value: Number | None
+    unit: str
+    definition: DefinitionId
+    reason: str | None = None
+
+    @model_validator(mode="after")
+    def _null_has_a_reason(self) -> Self:
+        if (self.value is None) != bool(self.reason):
+            raise ValueError("a figure has either a value or a reason why it has none")
+        return self
+
+
+class RowFigure(Model):
+    """One number of a row: the median over its `n` fresh processes, and their extremes.
+
+    Null exactly when `reason` says why.
+    """
+
+    median: Number | None
+    min: Number | None
+    max: Number | None
+    n: Count
+    unit: str
+    definition: DefinitionId
+    reason: str | None = None
+
+    @model_validator(mode="after")
+    def _null_has_a_reason(self) -> Self:
+        absent = {self.median is None, self.min is None, self.max is None}
+        if len(absent) != 1 or absent != {bool(self.reason)}:
+            raise ValueError("a row's figure has either median, min and max, or a reason why it has none")
+        return self
+
+
+class Reason(Model):
+    """Why a row is not valid.
+
+    `id` is for machines and stays stable; `text` names what was expected and what was observed.
+    """
+
+    id: str
+    text: str
+    process: Count | None = None
+
+
+class Validity(Model):
+    """`valid`, or `invalid` with every reason."""
+
+    status: Literal["valid", "invalid"]
+    reasons: tuple[Reason, ...] = ()
+
+    @model_validator(mode="after")
+    def _invalid_has_reasons(self) -> Self:
+        if (self.status == "valid") == bool(self.reasons):
+            raise ValueError("a valid row has no reasons, an invalid one has at least one")
+        return self
+
+    @property
+    def valid(self) -> bool:
+        return self.status == "valid"
+
+    @classmethod
+    def of(cls, reasons: tuple[Reason, ...]) -> Validity:
+        return cls(status="invalid" if reasons else "valid", reasons=reasons)
+
+
+class Route(Model):
+    """One line of a routing table: `projection` at `m` rows takes `path`, `calls` times in one process's measured pass.
+
+    `reason` is why policy and manifest predict it; it is not compared.
+    """
+
+    projection: str
+    m: Positive
+    path: str
+    calls: Positive
+    reason: str = ""
+
+
+class Expected(Model):
+    """What the manifest and the lock say about every process of a row; validity compares the events with it.
+
+    `input_len` and `output_len` are tokens per sequence. `kernels_sha256` null means that the variant uses none of
+    our kernels. `vlen_bits` null means that the target has no vector unit that the manifest declares.
+    `checkpoint_files` maps file to sha256. `environment` are variables that the process must see with exactly these
+    values.
+    """
+
+    processes: Positive
+    batch_size: Positive
+    input_len: Positive
+    output_len: Positive
+    threads: Positive
+    emulated: Flag
+    machine: str
+    vlen_bits: Positive | None
+    packages: dict[str, str]
+    checkpoint_files: dict[str, Sha256]
+    kernels_sha256: Sha256 | None
+    routing: tuple[Route, ...]
+    environment: dict[str, str] = {}
+
+
+class Process(Model):
+    """One fresh process, with its raw events.
+
+    `events_sha256` is the digest of the canonical JSON of `events`; `damage` is what of them could not be read.
+
+    `exit_code` and `signal` are what the supervisor saw of the measured process, `container_exit_code` what the
+    engine saw of the container (137 without a `process_end`: killed from outside, often for want of memory); null is
+    not seen.
+    """
+
+    index: Count
+    events: tuple[dict[str, Any], ...]
+    events_sha256: Sha256
+    damage: tuple[str, ...] = ()
+    exit_code: Int | None
+    signal: Int | None
+    container_exit_code: Int | None = None
+    figures: dict[str, Figure]
+
+
+class Row(Model):
+    """Variant x cache state x concurrency. `concurrency` is null for one-batch."""
+
+    variant: str
+    cache_state: CacheState
+    concurrency: Positive | None
+    expected: Expected
+    processes: tuple[Process, ...]
+    figures: dict[str, RowFigure]
+    validity: Validity
+
+    @property
+    def name(self) -> str:
+        """`variant/cache state`, and `/cN` where there is a concurrency: unique in a record."""
+        name = f"{self.variant}/{self.cache_state}"
+        return name if self.concurrency is None else f"{name}/c{self.concurrency}"
+
+
+class Difference(Model):
+    """Where two rows' greedy choices part:
+
+    0-based `sequence` and `position`, both token ids, and the logit margin of the reference.
+    """
+
+    sequence: Count
+    position: Count
+    reference_token: Int
+    token: Int
+    reference_margin: Number | None
+
+
+class RowAgreement(Model):
+    """A row's tokens against the reference row's. `tokens_equal` is null exactly when `reason` says why.
+
+    `max_logprob_difference`: largest |difference| of the chosen tokens' log-probabilities (nats) up to and without
+    the first different token, after which the contexts differ; null where there is none to compare.
+    """
+
+    row: str
+    tokens_equal: Flag | None
+    max_logprob_difference: Number | None
+    first_difference: Difference | None
+    reason: str | None = None
+
+
+class Agreement(Model):
+    """Do the rows of this record generate the same tokens? `reference` is the name of the first row."""
+
+    reference: str
+    rows: tuple[RowAgreement, ...]
+
+
+class Heading(Model):
+    """What every table of this record says above itself. Lengths are tokens per sequence."""
+
+    model: str
+    weights: Weights
+    input_len: Positive
+    output_len: Positive
+    batch_size: Positive
+    dtype: str
+    tensor_parallel: Positive
+
+
+class Target(Model):
+    """Where the run happened; `name` is the board's manifest, null where there is none."""
+
+    kind: TargetKind
+    name: str | None = None
+
+
+class PackageDifference(Model):
+    """A package of the image that is not what the lock says; null: not there."""
+
+    name: str
+    locked: str | None
+    used: str | None
+
+
+class Relocked(Model):
+    """The image is not the locked one: the suite no longer serves the locked versions."""
+
+    reason: str
+    differences: tuple[PackageDifference, ...]
+
+
+class Image(Model):
+    """The image that ran. `arch` as OCI names it (riscv64, amd64, arm64)."""
+
+    name: str
+    digest: Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
+    arch: str
+    relocked: Relocked | None = None
+
+
+class Record(Model):
+    """One invocation on one target; written once, never edited.
+
+    `identity` is `identity(manifest, pins, environment)`; `seal` is the digest of the whole record without the seal,
+    so that an edit anywhere shows. `machine` and `conditions_*` are free: what a machine can tell differs.
+    """
+
+    schema_: Literal["rvvbench/record/1"] = Field(default=RECORD_SCHEMA, alias="schema")
+    run_id: RunId
+    created: str
+    experiment: str
+    title: str
+    heading: Heading
+    target: Target
+    emulated: Flag
+    identity: Sha256
+    manifest: dict[str, Any]
+    pins: dict[str, Any]
+    environment: dict[str, str]
+    machine: dict[str, Any]
+    conditions_before: dict[str, Any]
+    conditions_after: dict[str, Any]
+    image: Image
+    rows: tuple[Row, ...] = Field(min_length=1)
+    agreement: Agreement
+    replay: str
+    notes: tuple[str, ...] = ()
+    seal: Sha256
+
+    @field_validator("created")
+    @classmethod
+    def _utc(cls, value: str) -> str:
+        try:
+            moment = datetime.datetime.fromisoformat(value)
+        except ValueError as error:
+            raise ValueError("not an ISO 8601 time") from error
+        if moment.utcoffset() != datetime.timedelta(0):
+            raise ValueError("not in UTC (end it with Z or +00:00)")
+        return value
+
+    @field_validator("manifest", "pins", "machine", "conditions_before", "conditions_after")
+    @classmethod
+    def _plain(cls, value: dict[str, Any]) -> dict[str, Any]:
+        _refuse_what_json_lacks(value)
+        return value
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> Self:
+        if self.emulated != (self.target.kind == "emulated"):
+            raise ValueError(f"emulated is {self.emulated}, the target is {self.target.kind}")
+        names = [row.name for row in self.rows]
+        if len(set(names)) != len(names):
+            raise ValueError(f"two rows are the same variant, cache state and concurrency: {', '.join(sorted(names))}")
+        shape = (self.heading.batch_size, self.heading.input_len, self.heading.output_len)
+        for row in self.rows:
+            expected = row.expected
+            if expected.emulated != self.emulated:
+                raise ValueError(f"row {row.name}: emulated is {expected.emulated}, the record's is {self.emulated}")
+            if (expected.batch_size, expected.input_len, expected.output_len) != shape:
+                raise ValueError(f"row {row.name}: its shape is not the one in the heading")
+        return self
+
+    @property
+    def valid(self) -> bool:
+        """Every row is valid."""
+        return all(row.validity.valid for row in self.rows)
+
+    def plain(self) -> dict[str, Any]:
+        """The record as JSON data, with the names of its fields in the file."""
+        return self.model_dump(mode="json", by_alias=True)
+
+
+def _refuse_what_json_lacks(value: Any) -> None:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise ValueError(f"the key {key!r} is no string")
+            _refuse_what_json_lacks(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            _refuse_what_json_lacks(item)
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise ValueError("NaN and infinity are no JSON numbers")
+    elif value is not None and not isinstance(value, str | int | float | bool):
+        raise ValueError(f"{type(value).__name__} is no JSON data")

@@ -1,0 +1,201 @@
+"""Is what was declared what ran? Pure: what a row expects, against the events of its processes.
+
+What is not proven is not valid: a missing event is a reason like a wrong one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from rvvbench.record.events import SCHEMA, named
+from rvvbench.record.schema import Expected, Process, Reason, Row, Validity
+from rvvbench.record.tokens import generation
+
+Found = Iterator[tuple[str, str]]
+"""Pairs of a reason's id and its text."""
+
+Event = Mapping[str, Any]
+
+
+def assess(row: Row) -> Validity:
+    """Validity of the row from what it expects and its processes' events; what is stored of it is not looked at."""
+    return assess_processes(row.expected, row.cache_state, row.processes)
+
+
+def assess_processes(expected: Expected, cache_state: str, processes: Sequence[Process]) -> Validity:
+    """As `assess`, before there is a row."""
+    reasons = [Reason(id=id_, text=text) for id_, text in _row_reasons(expected, cache_state, processes)]
+    for process in processes:
+        for check in _PROCESS_CHECKS:
+            reasons += [Reason(id=id_, text=text, process=process.index) for id_, text in check(expected, process)]
+    return Validity.of(tuple(reasons))
+
+
+def _row_reasons(expected: Expected, cache_state: str, processes: Sequence[Process]) -> Found:
+    if len(processes) != expected.processes:
+        yield "process-count", f"{len(processes)} fresh processes ran, {expected.processes} are declared"
+    if [process.index for process in processes] != list(range(len(processes))):
+        yield "process-count", f"the processes are numbered {[process.index for process in processes]}"
+    starts = [tuple((e.get("pid"), e.get("t_ns"), e.get("unix_s")) for e in _starts(process)) for process in processes]
+    if any(start and starts.count(start) > 1 for start in starts):
+        yield "process-not-fresh", "two of the processes have the same start: one process is counted twice"
+    if cache_state != "none":
+        yield "cache-unproven", f"the cache state is declared {cache_state}, and nothing in the record proves it"
+    generations = [generation(process.events).token_ids for process in processes]
+    for process, tokens in zip(processes[1:], generations[1:], strict=True):
+        if tokens != generations[0]:
+            yield "tokens-differ", f"process {process.index} generated other tokens than process {processes[0].index}"
+
+
+def _starts(process: Process) -> list[Event]:
+    return named(process.events, "process_start")
+
+
+def _ended(_: Expected, process: Process) -> Found:
+    for problem in process.damage:
+        yield "events-damaged", problem
+    for error in named(process.events, "error"):
+        yield "error", f"{error.get('type')}: {error.get('message')}"
+    if process.exit_code is None and process.signal is None:
+        yield "process-not-ended", "the supervisor did not see the process end"
+    elif process.signal:
+        yield "process-failed", f"the process was ended by signal {process.signal}"
+    elif process.exit_code != 0:
+        yield "process-failed", f"the process ended with {process.exit_code}"
+    if process.container_exit_code not in (None, 0):
+        yield "container-failed", f"the container ended with {process.container_exit_code}"
+
+
+def _phases(_: Expected, process: Process) -> Found:
+    once = ("supervisor_start", "process_start", "environment", "model_loaded", "warmup", "measured_start", "prefill")
+    for name in (*once, "measured_end", "attestation"):
+        found = len(named(process.events, name))
+        if found != 1:
+            yield "events-incomplete", f"{found} {name} events, 1 belongs"
+    for start in named(process.events, "supervisor_start"):
+        if start.get("schema") != SCHEMA:
+            yield "events-schema", f"the events are {start.get('schema')}, {SCHEMA} is read"
+
+
+def _pins(expected: Expected, process: Process) -> Found:
+    pins = named(process.events, "pin")
+    if not pins:
+        yield "pins-unproven", "the process checked no pin"
+    for pin in pins:
+        if pin.get("ok") is not True or pin.get("expected") != pin.get("observed"):
+            yield "pin", f"{pin.get('name')}: expected {pin.get('expected')}, observed {pin.get('observed')}"
+    for file, sha256 in expected.checkpoint_files.items():
+        if not any(_holds(pin.get("observed"), file, sha256) for pin in pins):
+            yield "pins-unproven", f"no pin shows that the checkpoint's {file} is {sha256}"
+
+
+def _holds(observed: Any, file: str, sha256: str) -> bool:
+    return bool(observed == sha256 or (isinstance(observed, dict) and observed.get(file) == sha256))
+
+
+def _environment(expected: Expected, process: Process) -> Found:
+    for start in named(process.events, "supervisor_start"):
+        if start.get("machine") != expected.machine:
+            yield "machine", f"ran on {start.get('machine')}, declared {expected.machine}"
+    for environment in named(process.events, "environment"):
+        if environment.get("torch_threads") != expected.threads:
+            yield "threads", f"torch ran with {environment.get('torch_threads')} threads, declared {expected.threads}"
+        if expected.vlen_bits is not None and environment.get("vlen_bits") != expected.vlen_bits:
+            yield "vlen", f"VLEN was {environment.get('vlen_bits')} bits, declared {expected.vlen_bits}"
+        yield from _differences("package", expected.packages, environment.get("packages"))
+        yield from _differences("environment", expected.environment, environment.get("env"))
+    for memory in named(process.events, "memory"):
+        if memory.get("emulated") is not expected.emulated:
+            said = memory.get("emulated")
+            yield "emulation", f"the memory of {memory.get('role')} says emulated {said}, declared {expected.emulated}"
+            break
+
+
+def _differences(id_: str, declared: Mapping[str, str], observed: Any) -> Found:
+    seen = observed if isinstance(observed, dict) else {}
+    for name, value in declared.items():
+        if seen.get(name) != value:
+            yield id_, f"{name} was {seen.get(name, 'not there')}, declared {value}"
+
+
+def _shape(expected: Expected, process: Process) -> Found:
+    tokens_in = expected.batch_size * expected.input_len
+    for prefill in named(process.events, "prefill"):
+        if prefill.get("input_tokens") != tokens_in:
+            yield "shape", f"{prefill.get('input_tokens')} input tokens, declared {tokens_in}"
+    one = generation(process.events)
+    if len(one.token_ids) != expected.output_len:
+        yield "shape", f"{len(one.token_ids)} output tokens for each sequence, declared {expected.output_len}"
+    for position, (ids, logprobs) in enumerate(zip(one.token_ids, one.logprobs, strict=True), start=1):
+        if len(ids) != expected.batch_size or None in ids:
+            yield "shape", f"token {position}: {len(ids)} sequences with integer ids, declared {expected.batch_size}"
+        if len(logprobs) != expected.batch_size or None in logprobs:
+            yield "logprobs", f"token {position}: no finite log-probability for every sequence"
+    steps = [event.get("step") for event in named(process.events, "decode")]
+    if steps != list(range(1, len(steps) + 1)):
+        yield "shape", f"the decode steps are numbered {steps}"
+
+
+def _kernels(expected: Expected, process: Process) -> Found:
+    for attestation in named(process.events, "attestation"):
+        library = attestation.get("library_sha256")
+        if library != expected.kernels_sha256:
+            yield "kernels", f"kernel library {library or 'none'}, declared {expected.kernels_sha256 or 'none'}"
+        ops = attestation.get("ops")
+        ran = {name: _calls(op) for name, op in ops.items() if _calls(op)} if isinstance(ops, dict) else None
+        if ran is None:
+            yield "kernels", "the attestation has no table of ops"
+        elif expected.kernels_sha256 is None and ran:
+            yield "kernels", f"the variant uses no kernels, but {_counts(ran)} ran"
+        elif not ran and any(route.path == "packed" for route in expected.routing):
+            yield "kernels", "packed projections are declared, but no kernel op ran"
+
+
+def _calls(op: Any) -> int:
+    calls = op.get("calls") if isinstance(op, dict) else None
+    return calls if isinstance(calls, int) else 0
+
+
+def _routing(expected: Expected, process: Process) -> Found:
+    """Observed and predicted tables must be equal, projection and M by projection and M, in both directions."""
+    for attestation in named(process.events, "attestation"):
+        observed = attestation.get("routing")
+        if not isinstance(observed, list) or not all(isinstance(line, dict) for line in observed):
+            yield "routing", "the attestation has no routing table"
+            continue
+        predicted = _table([route.model_dump() for route in expected.routing])
+        seen = _table(observed)
+        for place in dict.fromkeys([*predicted, *seen]):
+            if predicted[place] != seen[place]:
+                projection, m = place
+                yield (
+                    "routing",
+                    f"{projection} at M={m}: expected {_counts(predicted[place])}, observed {_counts(seen[place])}",
+                )
+
+
+def _table(lines: Sequence[Event]) -> defaultdict[tuple[str, str], Counter[str]]:
+    """Calls by path, by (projection, M) as texts: what was observed may hold anything."""
+    table: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    for line in lines:
+        calls = line.get("calls")
+        place = str(line.get("projection")), str(line.get("m"))
+        table[place][str(line.get("path"))] += calls if type(calls) is int else 0
+    return table
+
+
+def _counts(calls: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} x {count}" for name, count in sorted(calls.items())) or "nothing"
+
+
+_PROCESS_CHECKS: tuple[Callable[[Expected, Process], Found], ...] = (
+    _ended,
+    _phases,
+    _pins,
+    _environment,
+    _shape,
+    _kernels,
+    _routing,
+)

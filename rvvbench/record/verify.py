@@ -1,0 +1,89 @@
+"""A record checked against itself: every figure derived again from its raw events, and compared exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from rvvbench.record.build import exit_status, row_figures, seal_of
+from rvvbench.record.identity import digest, identity
+from rvvbench.record.metrics import derive_process
+from rvvbench.record.schema import Figure, Process, Record, Row, RowFigure, Validity
+from rvvbench.record.tokens import agreement_of
+from rvvbench.record.validity import assess
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something in a record that does not follow from the rest of it. `id` is stable, `where` a place in the record."""
+
+    id: str
+    where: str
+    text: str
+
+
+def verify(record: Record) -> list[Finding]:
+    """Every finding, none for a record that holds. An honestly invalid row is no finding."""
+    findings = list(_whole(record))
+    for row in record.rows:
+        findings += _row(row)
+    return findings
+
+
+def _whole(record: Record) -> Iterator[Finding]:
+    derived = identity(record.manifest, record.pins, record.environment)
+    if derived != record.identity:
+        yield Finding("identity", "identity", f"stored {record.identity}, manifest, pins and environment say {derived}")
+    agreement = agreement_of(record.rows)
+    if agreement != record.agreement:
+        yield Finding("agreement", "agreement", "the stored token agreement is not what the events say")
+    if seal_of(record) != record.seal:
+        yield Finding("seal", "seal", "the record was changed after it was written")
+
+
+def _row(row: Row) -> Iterator[Finding]:
+    where = f"row {row.name}"
+    for process in row.processes:
+        yield from _process(f"{where}, process {process.index}", process, emulated=row.expected.emulated)
+    # Derived from the events, not from the stored figures: a figure that was changed in both places must still show.
+    derived = [derive_process(process.events, emulated=row.expected.emulated) for process in row.processes]
+    yield from _figures(where, row.figures, row_figures(derived, emulated=row.expected.emulated))
+    validity = assess(row)
+    if validity != row.validity:
+        yield Finding("validity", where, f"stored {_said(row.validity)}; the events say {_said(validity)}")
+
+
+def _process(where: str, process: Process, *, emulated: bool) -> Iterator[Finding]:
+    if digest(list(process.events)) != process.events_sha256:
+        yield Finding("events", where, "the raw events are not those that were written")
+    if (process.exit_code, process.signal) != exit_status(process.events):
+        yield Finding("exit-status", where, "the stored exit status is not the one in the events")
+    yield from _figures(where, process.figures, derive_process(process.events, emulated=emulated))
+
+
+def _figures(
+    where: str, stored: Mapping[str, Figure | RowFigure], derived: Mapping[str, Figure | RowFigure]
+) -> Iterator[Finding]:
+    for name in dict.fromkeys([*derived, *stored]):
+        if name not in stored:
+            yield Finding("figure", f"{where}, {name}", "the record lacks it")
+        elif name not in derived:
+            yield Finding("figure", f"{where}, {name}", "no definition of this version gives it")
+        elif stored[name] != derived[name]:
+            yield Finding(
+                "figure", f"{where}, {name}", f"stored {_shown(stored[name])}, derived {_shown(derived[name])}"
+            )
+
+
+def _shown(figure: Figure | RowFigure) -> str:
+    if isinstance(figure, Figure):
+        said = repr(figure.value)
+    else:
+        said = f"{figure.median!r} [{figure.min!r}, {figure.max!r}] n={figure.n}"
+    return f"{said} {figure.unit} ({figure.definition}{', ' + figure.reason if figure.reason else ''})"
+
+
+def _said(validity: Validity) -> str:
+    if validity.valid:
+        return "valid"
+    return "invalid: " + "; ".join(reason.text for reason in validity.reasons[:3])
