@@ -1,0 +1,234 @@
+"""The comparison table for a terminal, for Markdown and for machines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.measure import Measurement
+from rich.padding import Padding
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from rvvbench.record.schema import Record
+from rvvbench.record.table import Cell, Column, Line, Table, comparison_table
+
+TABLE_SCHEMA = "rvvbench/table/1"
+_TEXT_COLUMNS = {"variant", "cache", "tokens", "validity"}
+_REASONS_SHOWN = 8
+_NAME_WIDTHS = {"variant": 16, "cache": 9}
+
+
+def render_terminal(record: Record, console: Console) -> None:
+    """Print the table; where it is too wide for the console, with the figures down and the rows across."""
+    table = comparison_table(record)
+    _print_heading(table, console)
+    wide = _across(table)
+    # Measured without a limit: a measure is otherwise cut to the console's width and always seems to fit.
+    if Measurement.get(console, console.options.update(max_width=10_000), wide).maximum <= console.width:
+        console.print(wide)
+    else:
+        for part in _down(table, console):
+            console.print(part)
+    _print_invalid(table, console)
+    _print_below(table, console)
+
+
+def render_markdown(record: Record) -> str:
+    """The table in Markdown (GitHub's dialect), ending in a newline."""
+    table = comparison_table(record)
+    lines = [f"### {_escaped(table.experiment)}: {_escaped(table.title)}", ""]
+    for banner in (table.banner, table.relocked):
+        if banner:
+            lines += [f"> **{_escaped(banner)}**", ""]
+    lines += [f"- {name}: {_escaped(text)}" for name, text in table.facts]
+    lines += ["", _markdown_line([_titled(column) for column in table.columns])]
+    lines.append(_markdown_line(["---" if column.key in _TEXT_COLUMNS else "--:" for column in table.columns]))
+    lines += [_markdown_line([_escaped(_with_spread(cell)) for cell in line.cells]) for line in table.lines]
+    lines.append("")
+    for line in _invalid(table):
+        lines += [f"**{_escaped(line.name)} is INVALID:**", ""]
+        lines += [f"- {_escaped(reason)}" for reason in line.reasons]
+        lines.append("")
+    lines += [f"{number}. {_escaped(note)}" for number, note in enumerate(table.notes, start=1)]
+    lines += [""] if table.notes else []
+    lines += [f"- {_escaped(remark)}" for remark in table.remarks]
+    lines += [f"- Definitions: {', '.join(f'{title} `{id_}`' for title, id_ in _definitions(table))}"]
+    lines += [f"- Replay: `{table.replay}`"]
+    return "\n".join(lines) + "\n"
+
+
+def render_json(record: Record) -> str:
+    """The table as one JSON document (`rvvbench/table/1`): exact figures with unit, definition, extremes and reason."""
+    table = comparison_table(record)
+    plain = {
+        "schema": TABLE_SCHEMA,
+        "run_id": table.run_id,
+        "experiment": table.experiment,
+        "title": table.title,
+        "created": record.created,
+        "identity": record.identity,
+        "target": record.target.kind,
+        "emulated": record.emulated,
+        "valid": record.valid,
+        "heading": record.heading.model_dump(mode="json"),
+        "image": record.image.model_dump(mode="json"),
+        "columns": [_plain_column(column) for column in table.columns],
+        "rows": [_plain_line(table, line) for line in table.lines],
+        "agreement": record.agreement.model_dump(mode="json"),
+        "remarks": list(table.remarks),
+        "replay": table.replay,
+    }
+    return json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _print_heading(table: Table, console: Console) -> None:
+    console.print()
+    console.print(Text.assemble(" ", (table.experiment, "bold"), "  ", (table.title, "dim")))
+    if table.banner:
+        console.print(Text.assemble(" ", (f" {table.banner} ", "bold black on yellow")))
+    if table.relocked:
+        console.print(Padding(Text(table.relocked, style="bold yellow"), (0, 1), expand=False))
+    facts = RichTable.grid(padding=(0, 2))
+    facts.add_column(style="cyan", no_wrap=True)
+    facts.add_column(overflow="fold")
+    for name, text in table.facts:
+        facts.add_row(Text(name), Text(text))
+    console.print(Padding(facts, (0, 1), expand=False))
+
+
+def _across(table: Table) -> RichTable:
+    """A line for each row of the record."""
+    rich = RichTable(box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1), header_style="bold")
+    for column in table.columns:
+        title = Text(column.title)
+        if column.unit:
+            title.append(f"\n{column.unit}", style="not bold dim")
+        rich.add_column(title, justify="left" if column.key in _TEXT_COLUMNS else "right", no_wrap=True)
+    for line in table.lines:
+        cells = [_text(cell, column, line) for cell, column in zip(line.cells, table.columns, strict=True)]
+        rich.add_row(*cells)
+    return rich
+
+
+def _hyphen_broken(name: str, width: int) -> str:
+    """`name` in lines of at most `width` characters where its hyphens allow it."""
+    lines = [""]
+    for part in name.replace("-", "-\0").split("\0"):
+        if lines[-1] and len(lines[-1]) + len(part) > width:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(lines)
+
+
+def _down(table: Table, console: Console) -> list[RichTable]:
+    """A line for each column of the table, and as many rows of the record side by side as fit into the console."""
+    label_width = max(len(_titled(column)) for column in table.columns)
+    cell_width = max(
+        max(len(part) for part in _text(cell, column, line, beside=True).plain.split("\n"))
+        for line in table.lines
+        for cell, column in zip(line.cells, table.columns, strict=True)
+    )
+    fitting = max(1, (console.width - label_width - 4) // (cell_width + 3))
+    parts = []
+    for start in range(0, len(table.lines), fitting):
+        lines = table.lines[start : start + fitting]
+        part = RichTable(box=box.SIMPLE_HEAD, header_style="bold", padding=(0, 1))
+        part.add_column(Text(_titled(table.columns[0])), style="cyan", no_wrap=True)
+        for line in lines:
+            part.add_column(_text(line.cells[0], table.columns[0], line), justify="right", overflow="fold")
+        for index, column in enumerate(table.columns[1:], start=1):
+            label = Text(column.title)
+            if column.unit:
+                label.append(f" {column.unit}", style="dim")
+            part.add_row(label, *(_text(line.cells[index], column, line, beside=True) for line in lines))
+        parts.append(part)
+    return parts
+
+
+def _text(cell: Cell, column: Column, line: Line, *, beside: bool = False) -> Text:
+    """The cell as shown; figures of an invalid row are dim, for they prove nothing."""
+    style = ""
+    if column.key == "validity":
+        style = "bold red" if line.reasons else "green"
+    elif column.key == "tokens" and cell.value == "differ":
+        style = "bold red"
+    elif column.key == "variant":
+        style = "bold"
+    elif line.reasons or cell.value is None:
+        style = "dim"
+    text = Text(_hyphen_broken(cell.text, _NAME_WIDTHS.get(column.key, 100)), style=style)
+    if cell.spread:
+        text.append(f" ({cell.spread})" if beside else f"\n{cell.spread}", style="dim")
+    return text
+
+
+def _print_invalid(table: Table, console: Console) -> None:
+    for line in _invalid(table):
+        console.print(Text.assemble(" ", (line.name, "bold"), (" is INVALID:", "bold red")))
+        for reason in line.reasons[:_REASONS_SHOWN]:
+            console.print(Padding(Text(f"- {reason}", style="red"), (0, 1, 0, 3), expand=False))
+        hidden = len(line.reasons) - _REASONS_SHOWN
+        if hidden > 0:
+            console.print(Padding(Text(f"and {hidden} more, in the record", style="red"), (0, 1, 0, 5), expand=False))
+        console.print()
+
+
+def _print_below(table: Table, console: Console) -> None:
+    below = RichTable.grid(padding=(0, 2))
+    below.add_column(style="cyan", no_wrap=True)
+    below.add_column(overflow="fold")
+    for number, note in enumerate(table.notes, start=1):
+        below.add_row(Text(f"[{number}]"), Text(note))
+    for index, remark in enumerate(table.remarks):
+        below.add_row(Text("" if index else "Notes"), Text(remark))
+    definitions = ", ".join(f"{title} {id_}" for title, id_ in _definitions(table))
+    below.add_row(Text("Defined"), Text(definitions, style="dim"))
+    below.add_row(Text("Replay"), Text(table.replay))
+    console.print(Padding(below, (0, 1), expand=False))
+    console.print()
+
+
+def _invalid(table: Table) -> list[Line]:
+    return [line for line in table.lines if line.reasons]
+
+
+def _definitions(table: Table) -> list[tuple[str, str]]:
+    return [(column.title, column.definition) for column in table.columns if column.definition]
+
+
+def _titled(column: Column) -> str:
+    return f"{column.title} {column.unit}" if column.unit else column.title
+
+
+def _with_spread(cell: Cell) -> str:
+    return f"{cell.text} ({cell.spread})" if cell.spread else cell.text
+
+
+def _markdown_line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _escaped(text: str) -> str:
+    """Text that Markdown shows as it is, also inside a table."""
+    for character in "\\|*_`<>[]":
+        text = text.replace(character, f"\\{character}")
+    return " ".join(text.split())
+
+
+def _plain_column(column: Column) -> dict[str, Any]:
+    # Only shown texts are scaled; the values of this document are the record's own.
+    unit = "bytes" if column.unit in ("MiB", "GiB") else column.unit
+    return {"key": column.key, "title": column.title, "unit": unit, "definition": column.definition}
+
+
+def _plain_line(table: Table, line: Line) -> dict[str, Any]:
+    cells = {column.key: _plain_cell(cell) for column, cell in zip(table.columns, line.cells, strict=True)}
+    return {"name": line.name, "valid": not line.reasons, "reasons": list(line.reasons), "cells": cells}
+
+
+def _plain_cell(cell: Cell) -> dict[str, Any]:
+    return {"value": cell.value, "min": cell.min, "max": cell.max, "n": cell.n, "reason": cell.reason}
