@@ -119,7 +119,5 @@ def _print(resolved: Resolved) -> None:
         for title in ("projection", "M", "path", "calls", "reason"):
             table.add_column(title, justify="right" if title in ("M", "calls") else "left")
         for route in routes:
-            table.add_row(
-                route["projection"], str(route["m"]), route["path"], str(route["calls"]), route["reason"]
-            )
+            table.add_row(route["projection"], str(route["m"]), route["path"], str(route["calls"]), route["reason"])
         out.print(table)

@@ -13,7 +13,7 @@ Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
 Arch = Literal["riscv64", "amd64", "arm64"]
 TargetKind = Literal["board", "emulated", "host"]
 WeightsKind = Literal["hub", "synthetic"]
-CacheState = Literal["none", "cold", "warm"]
+CacheState = Literal["none", "artifact-cold", "artifact-warm"]
 Projection = Literal["qkv_proj", "o_proj", "gate_up_proj", "down_proj", "lm_head"]
 PROJECTIONS: tuple[Projection, ...] = ("qkv_proj", "o_proj", "gate_up_proj", "down_proj", "lm_head")
 

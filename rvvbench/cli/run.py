@@ -1,0 +1,71 @@
+"""`rvvbench run`: the main job."""
+
+from __future__ import annotations
+
+import shlex
+
+import typer
+
+from rvvbench import project
+from rvvbench.cli.console import out, print_json, progress
+from rvvbench.errors import CheckFailed, UsageError
+from rvvbench.manifest.resolve import require_resolved, resolve
+
+
+def run(
+    experiment: str = typer.Argument(help="Name of an experiment; see `rvvbench list`."),
+    target: str = typer.Option("auto", "--target", help="auto, board, emulated or host."),
+    variant: str | None = typer.Option(None, "--variant", help="Comma-separated variants instead of the manifest's."),
+    repeat: int | None = typer.Option(None, "--repeat", min=1, help="Fresh processes per variant."),
+    weights: str | None = typer.Option(None, "--weights", help="hub or synthetic."),
+    settings: list[str] = typer.Option([], "--set", metavar="KEY=VALUE", help="Override a value of the manifest."),
+    markdown: bool = typer.Option(False, "--markdown", help="Print the table as Markdown."),
+    json_output: bool = typer.Option(False, "--json", help="Print the table as JSON."),
+) -> None:
+    """Run EXPERIMENT: obtain what is pinned, measure in fresh processes, prove, store and print the table.
+
+    Exit code 1 when a row is not valid; its reasons stand below the table.
+    """
+    from rvvbench.engine.service import Engine
+    from rvvbench.record.render import render_json, render_markdown, render_terminal
+    from rvvbench.workload.machine import select_target
+    from rvvbench.workload.one_batch import run_one_batch
+    from rvvbench.workload.provision import provide
+
+    if markdown and json_output:
+        raise UsageError("--markdown and --json exclude each other")
+    chosen = select_target(target)
+    options = list(settings)
+    if weights is not None:
+        options.append(f"weights={weights}")
+    if repeat is not None:
+        options.append(f"fresh_processes={repeat}")
+    names = [name.strip() for name in variant.split(",")] if variant else None
+    resolved = resolve(project.manifests_dir(), experiment, chosen.kind, settings=options, variants=names)
+    require_resolved(resolved)
+    replay = shlex.join(
+        ["rvvbench", "run", experiment, "--target", chosen.kind]
+        + (["--variant", ",".join(names)] if names else [])
+        + [part for option in options for part in ("--set", option)]
+    )
+    state_dir = project.state_dir()
+    with progress() as shown, Engine(state_dir) as engine:
+        for name in engine.sweep():
+            shown.line(f"removed {name}, left by a run that died")
+        provision = provide(resolved, chosen, engine, state_dir=state_dir, progress=shown)
+        finished = run_one_batch(
+            resolved, chosen, provision, engine, state_dir=state_dir, replay=replay, progress=shown
+        )
+    record = finished.record
+    if json_output:
+        print_json(render_json(record))
+    elif markdown:
+        out.print(render_markdown(record), markup=False, soft_wrap=True)
+    else:
+        render_terminal(record, out)
+        out.print(f"[dim]record  {finished.path}[/]", soft_wrap=True)
+        out.print(f"[dim]replay  {record.replay}[/]", soft_wrap=True)
+    if not record.valid:
+        raise CheckFailed(
+            "not every row is valid; the table says why", where=str(finished.path), mend=f"logs: {finished.run_dir}"
+        )

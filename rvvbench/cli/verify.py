@@ -1,0 +1,82 @@
+"""`rvvbench verify`: derive every figure of a record again, without the board that made it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+from rich.markup import escape
+
+from rvvbench import project
+from rvvbench.cli.console import out, print_json
+from rvvbench.errors import CheckFailed, RvvbenchError, UsageError
+
+
+def verify(
+    records: list[str] = typer.Argument(help="Record files, folders of them, or run ids."),
+    json_output: bool = typer.Option(False, "--json", help="Machine-readable output."),
+) -> None:
+    """Check records against themselves: figures, validity, token agreement, identity and seal follow from the raw events.
+
+    Exit code 1 when something does not follow.
+    """
+    from rvvbench.record.store import RecordStore
+    from rvvbench.record.verify import verify as findings_of
+
+    store = RecordStore(project.state_dir() / "results")
+    reports = []
+    for path in _paths(records, store):
+        try:
+            record = store.load(path)
+        except RvvbenchError as error:
+            reports.append(
+                {"record": str(path), "findings": [{"id": "unreadable", "where": error.where, "text": error.cause}]}
+            )
+            continue
+        found = [{"id": f.id, "where": f.where, "text": f.text} for f in findings_of(record)]
+        reports.append(
+            {
+                "record": str(path),
+                "valid_rows": sum(r.validity.valid for r in record.rows),
+                "rows": len(record.rows),
+                "findings": found,
+            }
+        )
+    if json_output:
+        print_json(reports)
+    else:
+        for report in reports:
+            _print(report)
+    bad = sum(1 for report in reports if report["findings"])
+    if bad:
+        raise CheckFailed(
+            f"{bad} of {len(reports)} records do not hold", mend="get undamaged copies: records are never edited"
+        )
+
+
+def _paths(refs: list[str], store: object) -> list[Path]:
+    paths: list[Path] = []
+    for ref in refs:
+        folder = Path(ref)
+        if folder.is_dir():
+            inside = sorted(folder.rglob("*.json"))
+            if not inside:
+                raise UsageError("there are no records in this folder", where=ref)
+            paths += inside
+        else:
+            paths.append(store.find(ref))  # type: ignore[attr-defined]
+    return paths
+
+
+def _print(report: dict[str, object]) -> None:
+    findings = report["findings"]
+    assert isinstance(findings, list)
+    if not findings:
+        out.print(
+            f"[green]holds[/]  {escape(str(report['record']))}  ({report['valid_rows']} of {report['rows']} rows valid)",
+            soft_wrap=True,
+        )
+        return
+    out.print(f"[red]does not hold[/]  {escape(str(report['record']))}", soft_wrap=True)
+    for finding in findings:
+        out.print(f"  {escape(str(finding['where']))}: {escape(finding['text'])}", soft_wrap=True)
