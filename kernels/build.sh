@@ -1,0 +1,79 @@
+#!/bin/sh
+# Compiles the kernels with clang. Used by `rvvbench build` inside the toolchain image, and by hand anywhere else.
+#
+#   build.sh ARCH SYSROOT OUT TARGET...
+#
+#   ARCH     riscv64, x86_64 or aarch64
+#   SYSROOT  root of the system that the result runs on, with libtorch-dev and libstdc++ (/ for a native build)
+#   OUT      folder for the results; objects go to OUT/obj
+#   TARGET   ops    OUT/_ops.so, the extension that torch loads
+#            tests  OUT/kernel_tests, static, torch-free
+#
+# Environment: CXX (clang++-22), JOBS (number of processors).
+set -eu
+
+arch=$1 sysroot=${2%/} out=$3
+shift 3
+source=$(cd "$(dirname "$0")" && pwd)
+cxx=${CXX:-clang++-22}
+jobs=${JOBS:-$(nproc)}
+obj=$out/obj
+mkdir -p "$obj"
+
+common="--target=$arch-linux-gnu -std=c++17 -O3 -DNDEBUG -fPIC -fvisibility=hidden -Wall -Wextra -Werror=return-type"
+common="$common -ffile-prefix-map=$source=kernels -I$source/csrc"
+[ -z "$sysroot" ] || common="$common --sysroot=$sysroot -ffile-prefix-map=$sysroot="
+case $arch in
+  riscv64)
+    # The X60's timings order the instructions of every riscv64 build; older compilers do not know that core.
+    tune=
+    if "$cxx" --target=riscv64-linux-gnu -mtune=spacemit-x60 -x c++ -fsyntax-only /dev/null 2>/dev/null; then
+      tune=-mtune=spacemit-x60
+    fi
+    base="-march=rv64gc -mabi=lp64d $tune" vector="-march=rv64gcv -mabi=lp64d $tune" ;;
+  x86_64) base=-march=x86-64 vector= ;;
+  aarch64) base=-march=armv8-a vector= ;;
+  *) echo "build.sh: unknown architecture $arch" >&2; exit 2 ;;
+esac
+# Torch's headers want C++20 and warn about themselves.
+torch_flags="-std=c++20 -isystem $sysroot/usr/include/torch/csrc/api/include -Wno-unused-parameter"
+
+# One line a file: the flags, then the file.
+core_files() {
+  for file in "$source"/csrc/core/*.cpp; do
+    case $file in
+      *_rvv.cpp) [ -z "$vector" ] || echo "$vector $file" ;;
+      *_portable.cpp) echo "$base -ffp-contract=off $file" ;;
+      *) echo "$base $file" ;;
+    esac
+  done
+}
+
+torch_files() {
+  for file in "$source"/csrc/torch/*.cpp; do echo "$base $torch_flags $file"; done
+}
+
+# Compiles the files named on standard input, `jobs` at a time; a failure of one is the failure of all.
+compile() {
+  while read -r line; do
+    file=${line##* }
+    echo "$cxx $common $line -c -o $obj/$(basename "$(dirname "$file")")-$(basename "$file" .cpp).o"
+  done | xargs -P "$jobs" -I '{}' sh -c 'echo "{}" >&2; {}'
+}
+
+objects() { for folder in "$@"; do ls "$obj/$folder"-*.o; done; }
+
+rm -f "$obj"/*.o
+for target in "$@"; do
+  case $target in
+    ops)
+      { torch_files; core_files; } | compile
+      # shellcheck disable=SC2046
+      $cxx $common $base -shared -fuse-ld=lld -Wl,-z,defs -Wl,--build-id=sha1 -Wl,-soname,_ops.so -Wl,--as-needed \
+        -o "$out/_ops.so" $(objects core torch) -ltorch_cpu -lc10 -lgomp ;;
+    tests)
+      { core_files; for file in "$source"/tests/*.cpp; do echo "$base $file"; done; } | compile
+      $cxx $common $base -static -fuse-ld=lld -o "$out/kernel_tests" $(objects core tests) ;;
+    *) echo "build.sh: unknown target $target" >&2; exit 2 ;;
+  esac
+done
