@@ -1,4 +1,5 @@
-"""SGLang on riscv64 without a change to SGLang: an out-of-tree CPU platform, and packed linears for the kernels of `sgl_kernel`.
+"""SGLang on riscv64 without a change to SGLang: an out-of-tree CPU platform, and packed linears for the kernels of
+`sgl_kernel`.
 
 This file imports nothing: Python executes it at every start, through `sglang_rvv.pth`.
 """

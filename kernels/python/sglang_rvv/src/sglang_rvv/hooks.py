@@ -1,9 +1,9 @@
 """The two functions of SGLang that we hook, through its own registry, and the proof that the hooks took hold.
 
-Installed from `RvvPlatform.init_backend`, which SGLang calls while `model_runner` is half imported, in every process that will
-run a model: the benchmark, which never loads general plugins, as well as each scheduler of a server. `ModelRunner` does not exist
-yet at that point; `get_model_loader` does, already bound in the half-imported module, and what it returns loads the model before
-memory pools are sized, so that packed weights are accounted for.
+Installed from `RvvPlatform.init_backend`, which SGLang calls while `model_runner` is half imported, in every process
+that will run a model: the benchmark, which never loads general plugins, as well as each scheduler of a server.
+`ModelRunner` does not exist yet at that point; `get_model_loader` does, already bound in the half-imported module,
+and what it returns loads the model before memory pools are sized, so that packed weights are accounted for.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ _settings: Settings | None = None
 
 
 def install(settings: Settings) -> None:
-    """Load the kernels if they are asked for, register both hooks, apply them and check that they hold. Once per process."""
+    """Load the kernels if they are asked for, register both hooks, apply them and check that they hold. Once per
+    process.
+    """
     global _settings
     if _settings is not None:
         return

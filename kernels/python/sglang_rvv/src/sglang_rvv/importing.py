@@ -1,12 +1,14 @@
 """A meta-path finder that answers for three modules, and only where SGLang's own modules import them.
 
-* `triton`: SGLang 0.5.15 imports it unconditionally (`sglang/srt/utils/common.py`) before any plugin is asked; riscv64 has none.
+* `triton`: SGLang 0.5.15 imports it unconditionally (`sglang/srt/utils/common.py`) before any plugin is asked;
+  riscv64 has none.
 * `openai_harmony`: Rust, not packaged for riscv64; the server imports it, only gpt-oss models use it.
-* `sgl_kernel`: kept out of SGLang's sight. `sglang.srt.utils.common` takes the mere presence of `convert_weight_packed` in
-  `torch.ops.sgl_kernel` for Intel AMX kernels and would call them with its own signatures. Our own modules import it as usual.
+* `sgl_kernel`: kept out of SGLang's sight. `sglang.srt.utils.common` takes the mere presence of
+  `convert_weight_packed` in `torch.ops.sgl_kernel` for Intel AMX kernels and would call them with its own signatures.
+  Our own modules import it as usual.
 
-Installed by `sglang_rvv.pth` when Python starts, so it must cost nothing and import next to nothing. A module that is really
-installed is never shadowed, and a program that never imports SGLang sees no difference.
+Installed by `sglang_rvv.pth` when Python starts, so it must cost nothing and import next to nothing. A module that is
+really installed is never shadowed, and a program that never imports SGLang sees no difference.
 """
 
 from __future__ import annotations
@@ -105,8 +107,8 @@ class WithoutTriton:
 def settle_torch() -> None:
     """Let torch find out that there is no triton, and remember it, before a stand-in takes the name.
 
-    `torch.utils._triton.has_triton_package` caches its answer; asked after the stand-in it would say yes, and torch.compile for
-    the CPU would die in Triton's code.
+    `torch.utils._triton.has_triton_package` caches its answer; asked after the stand-in it would say yes, and
+    torch.compile for the CPU would die in Triton's code.
     """
     from torch.utils import _triton
 

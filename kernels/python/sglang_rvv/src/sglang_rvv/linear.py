@@ -1,8 +1,9 @@
 """Which linears of a loaded model go to the packed kernels, and the counting of every call either way.
 
-A linear of SGLang 0.5.15 computes in its `quant_method.apply(layer, x, bias)`; each layer has a `quant_method` of its own, so
-replacing it on the layer is enough and survives everything that calls `layer.forward`. The head is different: logits are made by
-`LogitsProcessor._compute_lm_head` from `lm_head.weight`, tied or not, without `lm_head.forward`; see `hooks.py`.
+A linear of SGLang 0.5.15 computes in its `quant_method.apply(layer, x, bias)`; each layer has a `quant_method` of its
+own, so replacing it on the layer is enough and survives everything that calls `layer.forward`. The head is different:
+logits are made by `LogitsProcessor._compute_lm_head` from `lm_head.weight`, tied or not, without `lm_head.forward`;
+see `hooks.py`.
 """
 
 from __future__ import annotations
@@ -98,18 +99,20 @@ def check_packable(name: str, layer: Any) -> None:
     unquantised = weight.dim() == 2 and weight.dtype == torch.bfloat16 and weight.device.type == "cpu"
     if not unquantised:
         raise IntegrationError(
-            f"{name} has a weight {tuple(weight.shape)} of {weight.dtype}; packed linears take unquantised bfloat16 matrices",
+            f"{name} has a weight {tuple(weight.shape)} of {weight.dtype}; packed linears take bfloat16 matrices",
             mend="load the model with dtype bfloat16, or leave the projection out of SGLANG_RVV_PROJECTIONS",
         )
     if type(layer.quant_method).__name__ not in ("UnquantizedLinearMethod", "UnquantizedEmbeddingMethod"):
         raise IntegrationError(
-            f"{name} computes through {type(layer.quant_method).__name__}; packed linears replace only SGLang's unquantised methods",
+            f"{name} computes through {type(layer.quant_method).__name__}, which packed linears do not replace",
             upstream="sglang.srt.layers.quantization.unquant",
         )
 
 
 def follow_reloads(model: Any, layers: list[Any]) -> None:
-    """Pack again whenever weights are loaded into the live model; every `ModelRunner.update_weights_*` ends in `model.load_weights`."""
+    """Pack again whenever weights are loaded into the live model; every `ModelRunner.update_weights_*` ends in
+    `model.load_weights`.
+    """
     load = model.load_weights
 
     def load_and_pack(*args: Any, **kwargs: Any) -> Any:
@@ -133,7 +136,7 @@ def packed_bytes(model: torch.nn.Module) -> int:
 def compute_lm_head(
     original: Any, processor: Any, hidden_states: torch.Tensor, lm_head: Any, embedding_bias: torch.Tensor | None = None
 ) -> torch.Tensor:
-    """Around `LogitsProcessor._compute_lm_head`: count, and take the packed weight where the head has one. -> [M, N]."""
+    """Around `LogitsProcessor._compute_lm_head`: count, and use the packed weight of a head that has one. -> [M, N]."""
     packed = getattr(lm_head, PACKED, None)
     routing.count("lm_head", hidden_states.numel() // hidden_states.shape[-1], "torch" if packed is None else "packed")
     logits: torch.Tensor

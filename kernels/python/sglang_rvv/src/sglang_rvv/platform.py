@@ -1,7 +1,8 @@
-"""The out-of-tree CPU platform: one class on every architecture, so that a cross-check on x86_64 runs the code a board runs.
+"""The out-of-tree CPU platform: one class on every architecture, so that a cross-check on x86_64 runs the code a
+board runs.
 
-SGLang 0.5.15 finds it through the entry point group `sglang.srt.platforms` in the middle of importing `sglang.srt.utils.common`:
-nothing that imports that module may be imported here at the top.
+SGLang 0.5.15 finds it through the entry point group `sglang.srt.platforms` in the middle of importing
+`sglang.srt.utils.common`: nothing that imports that module may be imported here at the top.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from sglang.srt.platforms.device_mixin import PlatformEnum
 from sglang_rvv.settings import Settings
 from sglang_rvv.upstream import IntegrationError
 
-# What `ServerArgs._handle_cpu_backends` fills in on a CPU that is not arm64 when no backend was chosen, before we are asked.
+# What `ServerArgs._handle_cpu_backends` fills in on a CPU that is not arm64 when no backend was chosen, before we are
+# asked.
 SGLANG_CPU_DEFAULT = "intel_amx"
 DEFAULT_ATTENTION = "torch_native"
 
@@ -30,7 +32,7 @@ def activate() -> str:
 
 
 class RvvPlatform(CpuSRTPlatform):  # type: ignore[misc]
-    """CPU, out of tree: SGLang's CUDA, AMX and vllm paths stay off, and what a pool or an allocator is, is said here."""
+    """CPU, out of tree: SGLang's CUDA, AMX and vllm paths stay off, and pools and allocators are named here."""
 
     _enum = PlatformEnum.OOT
     device_name = "cpu"
@@ -42,7 +44,9 @@ class RvvPlatform(CpuSRTPlatform):  # type: ignore[misc]
         return Settings.from_environment()
 
     def apply_server_args_defaults(self, server_args: Any) -> None:
-        """Fill in what was left open (`ServerArgs.__post_init__`). A choice that cannot work here is refused, not replaced."""
+        """Fill in what was left open (`ServerArgs.__post_init__`). A choice that cannot work here is refused, not
+        replaced.
+        """
         chosen = server_args.attention_backend
         if chosen in (None, SGLANG_CPU_DEFAULT):
             server_args.attention_backend = self.get_default_attention_backend()
@@ -69,6 +73,7 @@ class RvvPlatform(CpuSRTPlatform):  # type: ignore[misc]
 
     def get_mha_kv_pool_cls(self) -> type:
         from sglang.srt.mem_cache.memory_pool import MHATokenToKVPool
+
         from sglang_rvv import hooks
 
         hooks.check_model_prepared()
@@ -82,11 +87,15 @@ class RvvPlatform(CpuSRTPlatform):  # type: ignore[misc]
         )
 
     def get_paged_allocator_cls(self) -> Any:
-        """A factory: out of tree, `init_memory_pool` passes `page_size`, which the allocator for pages of one token does not take."""
+        """A factory: out of tree, `init_memory_pool` passes `page_size`, which the allocator for pages of one token
+        does not take.
+        """
         return make_allocator
 
     def init_backend(self) -> None:
-        """Called while `sglang.srt.model_executor.model_runner` is being imported, in every process that will run a model."""
+        """Called while `sglang.srt.model_executor.model_runner` is being imported, in every process that will run a
+        model.
+        """
         from sglang_rvv import hooks
 
         hooks.install(self.settings)

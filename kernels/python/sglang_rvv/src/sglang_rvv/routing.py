@@ -1,4 +1,6 @@
-"""Which way every call of a projection went. Counted alike for torch and for packed linears, so that neither pays more."""
+"""Which way every call of a projection went. Counted alike for torch and for packed linears, so that neither pays
+more.
+"""
 
 from __future__ import annotations
 

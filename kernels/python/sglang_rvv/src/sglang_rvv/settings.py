@@ -1,4 +1,6 @@
-"""What the environment asks of the plugin. The environment, because SGLang spawns its workers and each must decide alike."""
+"""What the environment asks of the plugin. The environment, because SGLang spawns its workers and each must decide
+alike.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Modules that are present in name only: enough for SGLang to be imported, and loud where anybody would run them.
 
-A stand-in answers any attribute: a name in CamelCase, and the few lower-case names of Triton that are types, become empty
-classes (SGLang subclasses them and asks isinstance); anything else becomes an `Absent`, which serves as a decorator at import
-time and raises when it is launched.
+A stand-in answers any attribute: a name in CamelCase, and the few lower-case names of Triton that are types, become
+empty classes (SGLang subclasses them and asks isinstance); anything else becomes an `Absent`, which serves as a
+decorator at import time and raises when it is launched.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class StandIn(ModuleType):
 
 
 class StandInType(type):
-    """The type of stand-in classes: an attribute nobody defined is its own name, as an enumeration's member would be."""
+    """The type of stand-in classes: an attribute nobody defined is its own name, as a member of an enumeration is."""
 
     def __getattr__(cls, name: str) -> Any:
         if name.startswith("__"):
@@ -79,8 +79,8 @@ class Absent:
 
     def __getitem__(self, grid: object) -> NoReturn:
         raise RuntimeError(
-            f"SGLang tried to launch the Triton kernel {self.__name__!r}; there is no Triton on this platform, and sglang_rvv only "
-            "stands in for its name. The code path that led here needs a hook for the CPU."
+            f"SGLang tried to launch the Triton kernel {self.__name__!r}; there is no Triton on this "
+            "platform, and sglang_rvv only stands in for its name. What led here needs a hook for the CPU."
         )
 
     def __getattr__(self, name: str) -> Any:

@@ -9,7 +9,11 @@ class IntegrationError(RuntimeError):
     """SGLang, or what was asked of it, does not fit this package. Names the upstream function where there is one."""
 
     def __init__(self, cause: str, *, upstream: str | None = None, mend: str | None = None) -> None:
-        where = f" [{upstream}, checked against SGLang {SGLANG_CHECKED}; installed: {installed_sglang()}]" if upstream else ""
+        where = (
+            f" [{upstream}, checked against SGLang {SGLANG_CHECKED}; installed: {installed_sglang()}]"
+            if upstream
+            else ""
+        )
         super().__init__(f"sglang_rvv: {cause}{where}" + (f". Mend: {mend}" if mend else ""))
         self.cause = cause
         self.upstream = upstream
