@@ -15,9 +15,10 @@ from .spec import Spec
 
 # Recorded, and so part of what a run is: everything that is known to change speed, threads, numerics or what is loaded.
 RECORDED = re.compile(
-    r"(HOME|LANG|LD_LIBRARY_PATH|LD_PRELOAD|PATH|USE_LIBUV"
-    r"|(ATEN|GOMP|HF|KMP|LC|MALLOC|MKL|OMP|OPENBLAS|PYTHON|QEMU|SGLANG|TOKENIZERS|TORCH|TORCHINDUCTOR|TRANSFORMERS)_?.*)"
+    r"HF_HUB_OFFLINE|HOME|LANG|LC_\w+|LD_LIBRARY_PATH|LD_PRELOAD|PATH|PYTHON\w*|USE_LIBUV"
+    r"|(ATEN|GOMP|KMP|MALLOC|MKL|OMP|OPENBLAS|QEMU|SGLANG|TOKENIZERS|TORCH|TORCHINDUCTOR|TRANSFORMERS)_\w+"
 )
+SECRET = re.compile(r".*(_TOKEN|_KEY|SECRET|PASSWORD)\w*")
 
 DISABLED_MODELS = "SGLANG_DISABLED_MODEL_ARCHS"
 PLATFORM = "rvv"
@@ -25,7 +26,11 @@ PLATFORM = "rvv"
 
 def recorded(environ: Mapping[str, str]) -> dict[str, str]:
     """The allow-listed part of an environment."""
-    return {name: value for name, value in sorted(environ.items()) if RECORDED.fullmatch(name)}
+    return {
+        name: value
+        for name, value in sorted(environ.items())
+        if RECORDED.fullmatch(name) and not SECRET.fullmatch(name)
+    }
 
 
 def own_settings(spec: Spec, model_files: Mapping[str, str]) -> dict[str, str]:

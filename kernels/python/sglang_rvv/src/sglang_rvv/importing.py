@@ -16,10 +16,11 @@ from __future__ import annotations
 import sys
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # not from typing, whose import costs every start of Python some milliseconds
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
 STAND_INS = ("triton", "openai_harmony")
 HIDDEN = "sgl_kernel"

@@ -21,7 +21,7 @@ def load() -> None:
 
     try:
         import sgl_kernel  # noqa: F401
-    except (ImportError, OSError) as error:
+    except (ImportError, OSError, RuntimeError) as error:
         raise IntegrationError(
             f"packed linears were asked for, but sgl_kernel cannot be loaded: {error}",
             mend="install the wheel that `rvvbench build` makes, or set SGLANG_RVV_LINEAR=torch",

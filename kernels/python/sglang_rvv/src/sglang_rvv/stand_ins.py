@@ -39,16 +39,19 @@ class StandIn(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         full = f"{self.__name__}.{name}"
-        if name.startswith("__") or full in NOT_THERE:
-            raise AttributeError(full)
-        if full in sys.modules:
-            return sys.modules[full]
-        if name[:1].isupper() or name in TRITON_TYPES:
-            value: Any = StandInType(name, (), {"__module__": self.__name__, "__init__": _accept_anything})
-        else:
-            value = Absent(full)
+        value = sys.modules[full] if full in sys.modules else attribute(full)
         setattr(self, name, value)
         return value
+
+
+def attribute(full: str) -> Any:
+    """What stands in for the attribute of this full name. Raises AttributeError for what must not be there."""
+    owner, _, name = full.rpartition(".")
+    if name.startswith("__") or full in NOT_THERE:
+        raise AttributeError(full)
+    if name[:1].isupper() or name in TRITON_TYPES:
+        return StandInType(name, (), {"__module__": owner, "__init__": _accept_anything})
+    return Absent(full)
 
 
 class StandInType(type):
@@ -84,10 +87,9 @@ class Absent:
         )
 
     def __getattr__(self, name: str) -> Any:
-        full = f"{self.__name__}.{name}"
-        if name.startswith("__") or full in NOT_THERE:
-            raise AttributeError(full)
-        return Absent(full)
+        value = attribute(f"{self.__name__}.{name}")
+        setattr(self, name, value)
+        return value
 
     def __or__(self, other: object) -> Absent:
         return self

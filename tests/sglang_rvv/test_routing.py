@@ -1,0 +1,19 @@
+from sglang_rvv import routing
+
+
+def test_calls_are_counted_by_projection_rows_and_path():
+    routing.reset()
+    for m in (64, 1, 1):
+        routing.count("qkv_proj", m, "packed")
+    routing.count("qkv_proj", 1, "torch")
+    assert routing.snapshot() == [
+        {"projection": "qkv_proj", "m": 1, "path": "packed", "calls": 2},
+        {"projection": "qkv_proj", "m": 1, "path": "torch", "calls": 1},
+        {"projection": "qkv_proj", "m": 64, "path": "packed", "calls": 1},
+    ]
+
+
+def test_a_reset_forgets_everything():
+    routing.count("o_proj", 1, "torch")
+    routing.reset()
+    assert routing.snapshot() == []
