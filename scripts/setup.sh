@@ -94,7 +94,6 @@ missing() {
     has_container_runtime || echo "a container runtime that takes this machine's cgroups|runc"
     mmdebstrap --version >/dev/null 2>&1 || echo "mmdebstrap (builds root filesystems)|mmdebstrap"
     arch-test -n >/dev/null 2>&1 || echo "arch-test (mmdebstrap asks it for foreign architectures)|arch-test"
-    gpg --version >/dev/null 2>&1 || echo "gpg (mmdebstrap finds archive keys with it)|gpg"
     git --version >/dev/null 2>&1 || echo "git|git"
     [ -s /etc/ssl/certs/ca-certificates.crt ] || echo "certificate authorities|ca-certificates"
     python >/dev/null || echo "Python 3.11 or newer with venv|python3 python3-venv"
@@ -199,7 +198,7 @@ make_venv() {
         fi
     fi
     lock_for_this_machine >"$work/requirements.lock"
-    "${pip[@]}" --only-binary :all: --require-hashes -r "$work/requirements.lock"
+    "${pip[@]}" --no-deps --only-binary :all: --require-hashes -r "$work/requirements.lock"
     "${pip[@]}" --no-deps --no-build-isolation -e .
     venv_stamp >.venv/rvvbench.stamp
 }

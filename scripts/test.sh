@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# Runs the tests stage by stage, stops at the first stage that fails, and ends with the time each took.
+#
+#   scripts/test.sh             what `make test` runs
+#   scripts/test.sh --full      and the tests marked `long`
+#   scripts/test.sh lint unit   these stages only
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+PATH=$PWD/.venv/bin:$PATH
+
+stage_lint() {
+    ruff check . && ruff format --check . && mypy && format_of_kernels
+}
+
+format_of_kernels() {
+    if [ "$(uname -m)" = riscv64 ] && ! command -v clang-format >/dev/null; then
+        echo "clang-format: not checked here, its wheel does not exist for riscv64"
+        return
+    fi
+    find kernels -name '*.cpp' -o -name '*.h' | xargs --no-run-if-empty clang-format --dry-run --Werror
+}
+
+stage_unit() { pytest -m "not container and not emulated and not long"; }
+
+stage_images() {
+    local build="rvvbench image build --accept-expired --if-missing" host
+    case $(uname -m) in
+        x86_64) host=amd64 ;;
+        aarch64) host=arm64 ;;
+        *) host=$(uname -m) ;;
+    esac
+    $build toolchain && $build runtime --arch "$host" || return
+    [ "$host" = riscv64 ] || $build runtime --arch riscv64
+}
+
+stage_container() { pytest -m "container and not emulated and not long"; }
+
+stage_emulated() { pytest -m "emulated and not long"; }
+
+stage_long() { pytest -m long; }
+
+case ${1:-} in
+    "") stages=(lint unit images container emulated) ;;
+    --full) stages=(lint unit images container emulated long) ;;
+    *) stages=("$@") ;;
+esac
+
+report=""
+for stage in "${stages[@]}"; do
+    echo "=== $stage"
+    begin=$SECONDS
+    verdict=ok
+    # In a condition bash ignores `set -e`: stages join their commands with &&.
+    "stage_$stage" || verdict=FAILED
+    report+=$(printf '%-10s %4d s  %s' "$stage" $((SECONDS - begin)) "$verdict")$'\n'
+    [ "$verdict" = ok ] || break
+done
+printf '\n%s%-10s %4d s\n' "$report" total "$SECONDS"
+if [ "$verdict" != ok ]; then
+    echo "stage '$stage' failed; run it alone with: scripts/test.sh $stage" >&2
+    exit 1
+fi
