@@ -20,7 +20,7 @@ from rvvbench.record.timeline import (
     Events,
     NotMeasuredError,
     input_tokens,
-    largest_of_processes,
+    largest_reading,
     number,
     only,
     passes,
@@ -92,11 +92,11 @@ def _warmup_s(events: Events) -> float:
 
 
 def _vm_hwm_bytes(events: Events) -> float:
-    return largest_of_processes(events, "vm_hwm_bytes")
+    return largest_reading(events, "vm_hwm_bytes")
 
 
 def _pss_bytes(events: Events) -> float:
-    return largest_of_processes(events, "pss_bytes")
+    return largest_reading(events, "pss_bytes")
 
 
 def _tree_rss_bytes(events: Events) -> float:
@@ -228,9 +228,10 @@ _FIGURES: tuple[tuple[Definition, Callable[[Events], float]], ...] = (
             "peak_rss_bytes",
             "bytes",
             "Peak RSS",
-            "Largest VmHWM (the kernel's own peak of resident memory since the process started) of one measured "
-            "process; file pages that are mapped count. The supervisor is not in it.",
-            "max over measured processes of VmHWM",
+            "Largest VmHWM (the kernel's own peak of resident memory since the process started) that was read of one "
+            "measured process; file pages that are mapped count. The supervisor is not in it, nor what came after the "
+            "last reading.",
+            "max over readings of VmHWM",
         ),
         _vm_hwm_bytes,
     ),
@@ -252,9 +253,9 @@ _FIGURES: tuple[tuple[Definition, Callable[[Events], float]], ...] = (
             "pss_bytes",
             "bytes",
             "PSS",
-            "Largest PSS (a page shared by k processes counts 1/k) of one measured process at the ends of "
-            "its phases; not a peak.",
-            "max over phases of PSS",
+            "Largest PSS (a page shared by k processes counts 1/k) that was read of one measured process at the ends "
+            "of its phases; not a peak.",
+            "max over readings of PSS",
         ),
         _pss_bytes,
     ),

@@ -18,6 +18,9 @@ from rvvbench.record.schema import RECORD_SCHEMA, Record
 _NO_HARD_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 
 
+_LINE_WIDTH = 200
+
+
 @dataclass(frozen=True)
 class Entry:
     """A file of the store: its record, or why it is none."""
@@ -109,8 +112,8 @@ class RecordStore:
 
 
 def to_json(record: Record) -> str:
-    """The text of a record's file."""
-    return json.dumps(record.plain(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    """The text of a record's file; an event or a figure stands on one line, so that a difference can be read."""
+    return _laid_out(record.plain(), "") + "\n"
 
 
 def read_record(path: Path) -> Record:
@@ -147,6 +150,20 @@ def read_record(path: Path) -> Record:
         raise CheckFailed(
             _first_errors(error), where=where, mend="get an undamaged copy: records are not edited"
         ) from error
+
+
+def _laid_out(value: Any, indent: str) -> str:
+    line = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    if len(indent) + len(line) <= _LINE_WIDTH or not isinstance(value, dict | list) or not value:
+        return line
+    inner = indent + " "
+    if isinstance(value, dict):
+        items = [f"{json.dumps(key, ensure_ascii=False)}: {_laid_out(item, inner)}" for key, item in value.items()]
+        opened, closed = "{", "}"
+    else:
+        items = [_laid_out(item, inner) for item in value]
+        opened, closed = "[", "]"
+    return f"{opened}\n{inner}" + f",\n{inner}".join(items) + f"\n{indent}{closed}"
 
 
 def _first_errors(error: ValidationError) -> str:

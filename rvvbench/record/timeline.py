@@ -87,12 +87,17 @@ def input_tokens(events: Events) -> int:
     return tokens
 
 
-def largest_of_processes(events: Events, field: str) -> float:
-    """Largest `field` of the measured processes' memory events, in bytes; unknown where one could not be read."""
+def largest_reading(events: Events, field: str) -> float:
+    """Largest `field` of the measured processes' memory events, in bytes, of those that could be read.
+
+    Raises: NotMeasuredError where none could, with the first event's reason. The supervisor's own memory is left out.
+    """
     measured = [event for event in named(events, "memory") if event.get("role") != "supervisor"]
     if not measured:
         raise NotMeasuredError("no memory event of a measured process")
-    return max(number(event, field, "memory") for event in measured)
+    # Not every reading has every field: from outside there is no PSS, and a short process is never sampled.
+    readings = [event for event in measured if event.get(field) is not None] or measured[:1]
+    return max(number(event, field, "memory") for event in readings)
 
 
 def number(event: Mapping[str, Any], field: str, what: str) -> float:

@@ -76,12 +76,12 @@ def events(
             "top2_margin": [1.5] * batch,
         }
 
-    def memory(role: str, hwm_bytes: int) -> Event:
+    def memory(phase: str, hwm_bytes: int) -> Event:
         return event(
             "memory",
             last + 2,
-            phase="end",
-            role=role,
+            phase=phase,
+            role="one_batch",
             vm_hwm_bytes=hwm_bytes,
             rss_bytes=hwm_bytes - MIB,
             pss_bytes=hwm_bytes - 2 * MIB,
@@ -107,6 +107,7 @@ def events(
         pin("machine", expects.machine),
         *(pin(f"checkpoint:{name}", sha256) for name, sha256 in expects.checkpoint_files.items()),
         event("model_loaded", -18 * S, seconds=2.5, weight_bytes=200 * MIB),
+        memory("loaded", vm_hwm_bytes - 100 * MIB),
         event("memory_tree", -17 * S, rss_sum_bytes=vm_hwm_bytes - MIB, processes=2),
         event("warmup", -1 * S, seconds=6.75),
         event("measured_start", -1),
@@ -117,7 +118,6 @@ def events(
         ),
         event("measured_end", last + 1),
         event("memory_tree", last + 1, rss_sum_bytes=vm_hwm_bytes + 50 * MIB, processes=2),
-        memory("supervisor", 5000 * MIB),
         memory("measured", vm_hwm_bytes),
         event(
             "attestation",
@@ -126,6 +126,11 @@ def events(
             ops={"linear_packed": {"kernel": "rvv", "calls": packed_calls}} if kernels else {},
             routing=[route.model_dump(exclude={"reason"}) for route in expects.routing],
         ),
+        {
+            **memory("last_sample", vm_hwm_bytes - 3 * MIB),
+            "pss_bytes": None,
+            "reason": "sampled from outside, without PSS",
+        },
         event("process_end", last + 4, exit_code=0, signal=None),
     ]
 

@@ -71,6 +71,14 @@ def test_time_between_passes_is_in_itl_and_not_in_the_decode_step() -> None:
     assert (found["decode_step_s"].value, found["itl_median_s"].value) == (0.4, 0.5)
 
 
+def test_the_prefill_is_no_decode_step() -> None:
+    assert figures(sample.events(tokens=(11, 12)))["decode_step_s"].value == 0.5
+
+
+def test_a_number_too_large_for_any_clock_is_no_number() -> None:
+    assert figures(changed("warmup", seconds=10**400))["warmup_s"].reason == "a warmup event has no seconds"
+
+
 def test_one_output_token_has_no_decode_rate_and_says_why() -> None:
     found = figures(sample.events(tokens=(11,)))
     for name in ("decode_rate_tokens_per_s", "decode_step_s", "itl_median_s", "itl_max_s"):
@@ -151,27 +159,43 @@ def test_passes_that_overlap_are_no_timeline() -> None:
     assert found["decode_rate_tokens_per_s"].reason == "decode step 3 starts before the pass before it ended"
 
 
-def test_memory_that_could_not_be_read_is_null_with_the_events_own_reason() -> None:
-    events = changed("memory", 1, pss_bytes=None, reason="smaps_rollup: permission denied")
-    found = figures(events)
+def readings(**fields: Any) -> list[sample.Event]:
+    """The sample with the same fields in every memory event."""
+    return [{**event, **fields} if event["event"] == "memory" else event for event in sample.events()]
+
+
+def test_memory_that_was_never_read_is_null_with_the_events_own_reason() -> None:
+    found = figures(readings(pss_bytes=None, reason="smaps_rollup: permission denied"))
     assert found["pss_bytes"].reason == "smaps_rollup: permission denied"
     assert found["peak_rss_bytes"].value == 700 * sample.MIB
 
 
+def test_a_process_killed_before_it_could_tell_has_the_peak_that_was_sampled_from_outside() -> None:
+    events = [event for event in sample.events() if event.get("phase") not in ("loaded", "measured")]
+    found = figures(events)
+    assert found["peak_rss_bytes"].value == 697 * sample.MIB
+    assert found["pss_bytes"].reason == "sampled from outside, without PSS"
+
+
+def test_a_process_too_short_to_be_sampled_has_the_peak_that_it_told_itself() -> None:
+    events = changed("memory", 2, vm_hwm_bytes=None, reason="ended before the first sample")
+    assert figures(events)["peak_rss_bytes"].value == 700 * sample.MIB
+
+
 def test_zero_memory_is_not_measured_memory() -> None:
-    assert figures(changed("memory", 1, vm_hwm_bytes=0))["peak_rss_bytes"].value is None
+    assert figures(readings(vm_hwm_bytes=0))["peak_rss_bytes"].value is None
 
 
 def test_the_supervisors_memory_is_not_the_measured_process() -> None:
-    assert figures(changed("memory", 0, vm_hwm_bytes=10**12))["peak_rss_bytes"].value == 700 * sample.MIB
+    supervisor = {"event": "memory", "role": "supervisor", "vm_hwm_bytes": 10**12, "pss_bytes": 10**12}
+    found = figures([*sample.events(), supervisor])
+    assert (found["peak_rss_bytes"].value, found["pss_bytes"].value) == (700 * sample.MIB, 698 * sample.MIB)
 
 
 def test_the_largest_of_several_measured_processes_is_the_peak_not_their_sum() -> None:
-    events = sample.events()
-    other = dict(
-        next(event for event in events if event.get("role") == "measured"), pid=7, vm_hwm_bytes=300 * sample.MIB
-    )
-    assert figures([*events, other])["peak_rss_bytes"].value == 700 * sample.MIB
+    other = {**next(event for event in sample.events() if event.get("phase") == "measured"), "pid": 7}
+    events = [*sample.events(), {**other, "vm_hwm_bytes": 300 * sample.MIB}]
+    assert figures(events)["peak_rss_bytes"].value == 700 * sample.MIB
 
 
 def test_an_emulated_figure_never_has_the_definition_of_a_native_one() -> None:

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
 
 from rvvbench.errors import CheckFailed, EnvironmentLacks, UsageError
 from rvvbench.record.store import RecordStore, read_record, to_json
 
 from . import sample
+from .test_metrics import json_values
 
 RUN_ID = "20261130T221500-llama-one-batch-1a2b3c"
 
@@ -78,6 +80,21 @@ def test_the_file_is_json_that_holds_the_record_to_the_last_bit(store: RecordSto
     assert json.loads(text) == json.loads(to_json(record))
     assert "Größe" in text and text.endswith("}\n")
     assert to_json(read_record(path)) == text
+
+
+def test_an_event_and_a_figure_are_a_line_each_so_that_differences_can_be_read() -> None:
+    record = sample.record()
+    lines = to_json(record).splitlines()
+    assert sum('"event": "decode"' in line for line in lines) == 2 * 7
+    assert all(line.count('"event"') <= 1 for line in lines)
+    assert any(line.strip().startswith('"ttft_s": {"value": 3.0, "unit": "s"') for line in lines)
+
+
+@settings(deadline=None, max_examples=50)
+@given(json_values)
+def test_the_layout_is_the_same_json(value: Any) -> None:
+    record = sample.record(machine={"free": value, "long": [value] * 30})
+    assert json.loads(to_json(record)) == json.loads(json.dumps(record.plain()))
 
 
 def test_what_is_not_there_is_a_usage_error_that_says_where(store: RecordStore) -> None:

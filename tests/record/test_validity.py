@@ -114,7 +114,7 @@ WRONG: list[tuple[Change, str, str]] = [
     (dropping("attestation"), "events-incomplete", "0 attestation events, 1 belongs"),
     (dropping("warmup"), "events-incomplete", "0 warmup events, 1 belongs"),
     (dropping("measured_end"), "events-incomplete", "0 measured_end events, 1 belongs"),
-    (setting("memory", 1, emulated=False), "emulation", "the memory of measured says emulated False, declared True"),
+    (setting("memory", 1, emulated=False), "emulation", "the memory of one_batch says emulated False, declared True"),
     (
         lambda events: [*events, {"event": "error", "type": "ValueError", "message": "no"}],
         "error",
@@ -189,6 +189,11 @@ def test_too_few_fresh_processes_are_invalid() -> None:
     expects = sample.expected(processes=3)
     row = sample.row(expects=expects, processes=sample.ran(sample.events(pid=1), sample.events(pid=2)))
     assert said(row.validity) == [("process-count", "2 fresh processes ran, 3 are declared")]
+
+
+def test_more_fresh_processes_than_declared_are_invalid_too() -> None:
+    row = sample.row(processes=sample.ran(sample.events(pid=1), sample.events(pid=2)))
+    assert said(row.validity) == [("process-count", "2 fresh processes ran, 1 are declared")]
 
 
 def test_one_process_counted_twice_is_not_two_fresh_ones() -> None:
