@@ -16,7 +16,7 @@ def verify(
     records: list[str] = typer.Argument(help="Record files, folders of them, or run ids."),
     json_output: bool = typer.Option(False, "--json", help="Machine-readable output."),
 ) -> None:
-    """Check records against themselves: figures, validity, token agreement, identity and seal follow from the raw events.
+    """Check records against themselves: all figures, validity, agreement and identity follow from the raw events.
 
     Exit code 1 when something does not follow.
     """
@@ -73,7 +73,8 @@ def _print(report: dict[str, object]) -> None:
     assert isinstance(findings, list)
     if not findings:
         out.print(
-            f"[green]holds[/]  {escape(str(report['record']))}  ({report['valid_rows']} of {report['rows']} rows valid)",
+            f"[green]holds[/]  {escape(str(report['record']))}  "
+            f"({report['valid_rows']} of {report['rows']} rows valid)",
             soft_wrap=True,
         )
         return

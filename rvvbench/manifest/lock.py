@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import yaml
 from pydantic import Field
 
 from rvvbench.manifest.load import validated
@@ -71,3 +74,23 @@ def load_lock(manifests: Path) -> LockFile:
     path = manifests / FILE_NAME
     document = load(path)
     return LockFile(validated(Lock, document), document, path)
+
+
+HEADER = """\
+# What the manifests' names resolved to. Written by `rvvbench lock` and `rvvbench image build --lock`, not by hand.
+"""
+
+
+def save_lock(path: Path, lock: Lock) -> None:
+    """Write the lock, atomically, in a fixed order."""
+    data = lock.model_dump(mode="json", by_alias=True)
+    text = HEADER + yaml.safe_dump(data, sort_keys=False, width=120)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            stream.write(text)
+        Path(temporary).chmod(0o644)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise

@@ -1,4 +1,4 @@
-"""One-batch: fresh processes of every variant in turn, each in a container of its own, and the record that they make."""
+"""One-batch: fresh processes of every variant in turn, each in its own container, and the record that they make."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def run_one_batch(
 ) -> Finished:
     """Run every fresh process, derive, validate and store the record.
 
-    Processes of the variants take turns (A B A B), so that a drift of the machine meets all of them. Events are on disk as they
-    happen; an interrupted run leaves them in `runs/<run_id>/`, and no record.
+    Processes of the variants take turns (A B A B), so that a drift of the machine meets all of them. Events are on disk
+    as they happen; an interrupted run leaves them in `runs/<run_id>/`, and no record.
     """
     started = datetime.datetime.now(datetime.UTC)
     experiment = resolved.experiment

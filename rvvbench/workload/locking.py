@@ -1,0 +1,83 @@
+"""Resolving what only the network knows: branches to commits, Hub revisions to file hashes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from rvvbench.errors import RvvbenchError
+from rvvbench.image.recipe import load_recipe
+from rvvbench.manifest.drift import Drift
+from rvvbench.manifest.lock import Lock, LockedGit, LockedModel, LockFile
+from rvvbench.progress import Progress
+
+ResolveBranch = Callable[[str, str], str]
+ResolveFiles = Callable[[str, str], Mapping[str, str]]
+RECIPES = ("runtime", "toolchain")
+
+
+@dataclass(frozen=True)
+class Unresolved:
+    """Something that stays null, and why."""
+
+    what: str
+    reason: str
+
+
+def recipe_hashes() -> dict[str, str]:
+    """sha256 of every recipe as it stands today."""
+    return {name: load_recipe(name).sha256 for name in RECIPES}
+
+
+def resolve_online(
+    lock: Lock,
+    *,
+    branch: ResolveBranch,
+    files: ResolveFiles,
+    update: bool,
+    progress: Progress,
+) -> tuple[Lock, list[Unresolved]]:
+    """Fill in every null; with `update`, ask again for commits that are known. What cannot be reached stays as it is.
+
+    `branch(url, branch)` gives a 40-hex commit, `files(repo, revision)` gives file -> sha256; both raise RvvbenchError.
+    """
+    unresolved: list[Unresolved] = []
+    git: dict[str, LockedGit] = {}
+    for name, pin in lock.git.items():
+        git[name] = pin
+        if pin.commit is not None and not update:
+            continue
+        progress.phase(f"{name}: branch {pin.branch} of {pin.url}")
+        try:
+            git[name] = pin.model_copy(update={"commit": branch(pin.url, pin.branch)})
+        except RvvbenchError as error:
+            unresolved.append(Unresolved(f"git {name}", error.cause))
+    models: dict[str, LockedModel] = {}
+    for name, model in lock.models.items():
+        models[name] = model
+        if model.files and None not in model.files.values():
+            continue
+        progress.phase(f"{name}: files of {model.repo}")
+        try:
+            models[name] = model.model_copy(update={"files": dict(sorted(files(model.repo, model.revision).items()))})
+        except RvvbenchError as error:
+            unresolved.append(Unresolved(f"model {name}", error.cause))
+    return lock.model_copy(update={"git": git, "models": models}), unresolved
+
+
+def moved_branches(lock_file: LockFile, branch: ResolveBranch) -> tuple[list[Drift], list[Unresolved]]:
+    """Locked commits that are no longer the head of their branch, and branches that could not be asked."""
+    moved: list[Drift] = []
+    unresolved: list[Unresolved] = []
+    for name, pin in lock_file.lock.git.items():
+        if pin.commit is None:
+            continue
+        try:
+            head = branch(pin.url, pin.branch)
+        except RvvbenchError as error:
+            unresolved.append(Unresolved(f"git {name}", error.cause))
+            continue
+        if head != pin.commit:
+            where = lock_file.document.where(("git", name, "commit"))
+            moved.append(Drift("moved", f"git {name}", where, f"branch {pin.branch} is at {head} now"))
+    return moved, unresolved

@@ -1,0 +1,202 @@
+"""Everything pinned that a run needs, obtained and verified before the run starts. After this there is no network."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rvvbench import project
+from rvvbench.engine.service import Engine
+from rvvbench.errors import ManifestError
+from rvvbench.manifest.lock import LockFile
+from rvvbench.manifest.models import DebianSource, Stack, WheelSource
+from rvvbench.manifest.resolve import Resolved
+from rvvbench.progress import Progress
+from rvvbench.provide.checkpoint import CheckpointDir, ensure_hub, ensure_synthetic
+from rvvbench.provide.kernels import KernelWheel, build_kernels
+from rvvbench.provide.plugin import PluginWheel, build_plugin
+from rvvbench.provide.wheel import unpack_wheel
+from rvvbench.record.schema import Image
+from rvvbench.target.select import Target, host_arch
+from rvvbench.workload.images import UsedImage, use_image
+
+
+@dataclass(frozen=True)
+class Provision:
+    """What a run mounts. `sites` maps a variant to the folder that becomes `/rvvbench/site`."""
+
+    image: UsedImage
+    checkpoint_dir: CheckpointDir
+    plugin: PluginWheel
+    kernels: KernelWheel | None
+    sites: dict[str, Path]
+
+    @property
+    def checkpoint(self) -> Path:
+        """The folder of the verified checkpoint."""
+        return self.checkpoint_dir.path
+
+    @property
+    def checkpoint_files(self) -> dict[str, str]:
+        """File -> sha256 of the checkpoint."""
+        return {name: file.sha256 for name, file in self.checkpoint_dir.files.items()}
+
+    @property
+    def kernels_sha256(self) -> str | None:
+        """Hash of the kernel library, None where no variant uses it."""
+        return self.kernels.library_sha256 if self.kernels else None
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader of the record must know."""
+        notes = []
+        if self.image.relocked is not None:
+            count = len(self.image.relocked.differences)
+            notes.append(f"image: relocked, {count} packages differ from the lock")
+        return notes
+
+    def image_of_record(self) -> Image:
+        """The image as a record keeps it."""
+        return self.image.of_record()
+
+    def pins(self) -> dict[str, Any]:
+        """Every hash that the run stands on, as JSON data."""
+        kernels = None
+        if self.kernels is not None:
+            kernels = {
+                "key": self.kernels.key,
+                "wheel_sha256": self.kernels.sha256,
+                "library_sha256": self.kernels.library_sha256,
+                "compiler": self.kernels.compiler,
+            }
+        return {
+            "image": {"name": self.image.ref.name, "arch": self.image.ref.arch, "digest": self.image.ref.digest},
+            "packages": self.image.packages,
+            "checkpoint": {"kind": self.checkpoint_dir.kind, "files": self.checkpoint_files},
+            "plugin": {"version": self.plugin.version, "wheel_sha256": self.plugin.sha256},
+            "kernels": kernels,
+        }
+
+
+def provide(resolved: Resolved, target: Target, engine: Engine, *, state_dir: Path, progress: Progress) -> Provision:
+    """Verify the image, obtain the checkpoint, build what is ours. Raises before a run starts if a pin does not hold."""
+    progress.phase("image")
+    image = use_image(resolved.lock, resolved.stack.image, target.arch, engine=engine, state_dir=state_dir)
+    check_stack(resolved, image)
+    progress.phase(f"checkpoint {resolved.model.title} ({resolved.experiment.weights})")
+    checkpoint = _checkpoint(resolved, state_dir, progress)
+    kernels = None
+    if any(variant.uses_kernels for variant in resolved.variants):
+        kernels = kernels_for(
+            resolved.stack, target.arch, resolved.lock, engine, state_dir=state_dir, progress=progress, image=image
+        )
+    plugin = build_plugin(project.root() / "kernels" / "python" / "sglang_rvv", state_dir / "kernels" / "plugin")
+    sites = {}
+    for variant in resolved.variants:
+        wheels = [plugin.path] + ([kernels.path] if kernels and variant.uses_kernels else [])
+        key = "-".join([plugin.sha256[:16]] + ([kernels.sha256[:16]] if kernels and variant.uses_kernels else []))
+        sites[variant.name] = site_folder(wheels, state_dir / "sites" / key)
+    return Provision(image, checkpoint, plugin, kernels, sites)
+
+
+def kernels_for(
+    stack: Stack,
+    arch: str,
+    lock: LockFile,
+    engine: Engine,
+    *,
+    state_dir: Path,
+    progress: Progress,
+    image: UsedImage | None = None,
+) -> KernelWheel:
+    """The kernel wheel of this source tree for `arch`; built in the toolchain image unless its key is here already."""
+    import platform
+
+    progress.phase(f"kernels for {arch}")
+    runtime = image or use_image(lock, stack.image, arch, engine=engine, state_dir=state_dir)
+    toolchain = use_image(lock, stack.toolchain, host_arch(platform.machine()), engine=engine, state_dir=state_dir)
+    return build_kernels(
+        arch=arch,
+        source_dir=project.root() / "kernels",
+        engine=engine,
+        toolchain_image=toolchain.ref,
+        runtime_image=runtime.ref,
+        state_dir=state_dir,
+        progress=progress.line,
+    )
+
+
+def check_stack(resolved: Resolved, image: UsedImage) -> None:
+    """The stack's pins against what the image was made of; raises ManifestError at the pin that does not hold."""
+    stack, places = resolved.stack, resolved.stack_document
+    if isinstance(stack.pytorch, DebianSource):
+        built = image.packages.get(stack.pytorch.package)
+        if built != stack.pytorch.version and image.relocked is None:
+            raise ManifestError(
+                f"the stack pins {stack.pytorch.package} {stack.pytorch.version}, the image has {built}",
+                where=places.where(("pytorch", "version")),
+                mend="correct the version, or build and lock the image again",
+            )
+    if isinstance(stack.sglang, WheelSource):
+        found = {wheel.file: wheel.sha256 for wheel in image.recipe.model.wheels}
+        built = found.get(stack.sglang.filename)
+        if built != stack.sglang.sha256:
+            raise ManifestError(
+                f"the stack pins {stack.sglang.filename} sha256 {stack.sglang.sha256}, the image recipe has {built}",
+                where=places.where(("sglang", "sha256")),
+                mend=f"make {image.recipe.path} and the stack agree",
+            )
+
+
+def site_folder(wheels: list[Path], folder: Path) -> Path:
+    """The wheels unpacked side by side, as an installer would; made once, atomically."""
+    if folder.is_dir():
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    draft = folder.with_name(f".{folder.name}.{id(wheels):x}")
+    shutil.rmtree(draft, ignore_errors=True)
+    try:
+        for wheel in wheels:
+            unpack_wheel(wheel, draft)
+        draft.rename(folder)
+    except OSError:
+        if not folder.is_dir():
+            raise
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return folder
+
+
+def _checkpoint(resolved: Resolved, state_dir: Path, progress: Progress) -> CheckpointDir:
+    model, places = resolved.model, resolved.model_document
+    folder = state_dir / "checkpoints"
+    if resolved.experiment.weights == "synthetic":
+        if model.synthetic is None:
+            raise ManifestError(
+                f"model {model.name!r} has no synthetic weights",
+                where=resolved.experiment_document.where(("weights",)),
+                mend="--weights hub",
+            )
+        return ensure_synthetic(
+            model,
+            folder,
+            progress=progress.line,
+            where=lambda name: places.where(("synthetic", "files", name, "sha256")),
+        )
+    if model.hub is None:
+        raise ManifestError(
+            f"model {model.name!r} is not on the Hub",
+            where=resolved.experiment_document.where(("weights",)),
+            mend="--weights synthetic",
+        )
+    locked = resolved.lock.lock.models[model.name]
+    return ensure_hub(
+        model.hub.repo,
+        model.hub.revision,
+        locked.files,
+        folder,
+        progress=progress.line,
+        where=lambda name: resolved.lock.document.where(("models", model.name, "files", name)),
+    )
