@@ -117,7 +117,7 @@ def _registration(arch: str) -> Registration | None:
 
 
 def _qemu(arch: str, registration: Registration | None) -> str | None:
-    """A QEMU that can be called by hand; the kernel's own entry may be a link that expects argv as the kernel passes it."""
+    """A QEMU to call by hand; the kernel's own entry may be a link that expects argv as the kernel passes it."""
     for name in (f"qemu-{arch}-static", f"qemu-{arch}"):
         found = shutil.which(name)
         if found is not None:

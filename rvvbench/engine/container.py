@@ -117,9 +117,9 @@ def created(engine: Engine, spec: ContainerSpec) -> Iterator[Any]:
             raise EnvironmentLacks(f"nothing to mount at {mount.target}: no such path", where=str(mount.source))
     try:
         container = engine.client.containers.create(**create_arguments(spec))
-    except ImageNotFound as missing:
-        raise EnvironmentLacks("podman has no such image", where=spec.image, mend="rvvbench image build") from missing
     except APIError as refused:
+        if isinstance(refused, ImageNotFound) or "image not known" in _said(refused):
+            raise EnvironmentLacks("podman has no such image", where=spec.image, mend="rvvbench image build") from refused
         raise RvvbenchError(f"podman cannot create the container: {_said(refused)}", where=spec.image) from refused
     try:
         yield container

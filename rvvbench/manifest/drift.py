@@ -13,7 +13,7 @@ from rvvbench.manifest.models import GitSource, Model, Stack, WheelSource
 
 @dataclass(frozen=True)
 class Drift:
-    """One difference. `kind`: `changed`, `missing`, `unresolved`, `stale` or `moved`; only `unresolved` is no failure."""
+    """One difference. `kind`: `changed`, `missing`, `unresolved`, `stale` or `moved`; only `unresolved` is fine."""
 
     kind: str
     what: str

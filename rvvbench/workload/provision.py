@@ -81,7 +81,7 @@ class Provision:
 
 
 def provide(resolved: Resolved, target: Target, engine: Engine, *, state_dir: Path, progress: Progress) -> Provision:
-    """Verify the image, obtain the checkpoint, build what is ours. Raises before a run starts if a pin does not hold."""
+    """Verify the image, obtain the checkpoint, build what is ours. Raises before a run if a pin does not hold."""
     progress.phase("image")
     image = use_image(resolved.lock, resolved.stack.image, target.arch, engine=engine, state_dir=state_dir)
     check_stack(resolved, image)
