@@ -7,7 +7,7 @@ import shlex
 import typer
 
 from rvvbench import project
-from rvvbench.cli.console import out, print_json, progress
+from rvvbench.cli.console import out, progress
 from rvvbench.errors import CheckFailed, UsageError
 from rvvbench.manifest.resolve import require_resolved, resolve
 
@@ -58,13 +58,12 @@ def run(
         )
     record = finished.record
     if json_output:
-        print_json(render_json(record))
+        typer.echo(render_json(record))
     elif markdown:
-        out.print(render_markdown(record), markup=False, soft_wrap=True)
+        typer.echo(render_markdown(record))
     else:
         render_terminal(record, out)
         out.print(f"[dim]record  {finished.path}[/]", soft_wrap=True)
-        out.print(f"[dim]replay  {record.replay}[/]", soft_wrap=True)
     if not record.valid:
         raise CheckFailed(
             "not every row is valid; the table says why", where=str(finished.path), mend=f"logs: {finished.run_dir}"
