@@ -23,15 +23,15 @@ def lock(
     from rvvbench.manifest.drift import drifts, updated, wanted
     from rvvbench.manifest.lock import load_lock, save_lock
     from rvvbench.provide.git import resolve_branch
-    from rvvbench.provide.hub import resolve_files
-    from rvvbench.workload.locking import moved_branches, recipe_hashes, resolve_online
+    from rvvbench.provide.hub_files import resolve_files
+    from rvvbench.workload.locking import Unresolved, moved_branches, recipe_hashes, resolve_online
 
     manifests = project.manifests_dir()
     lock_file = load_lock(manifests)
     want = wanted(manifests)
     if check:
         found = drifts(lock_file, want, recipe_hashes())
-        unasked = []
+        unasked: list[Unresolved] = []
         if not offline:
             with progress() as shown:
                 shown.phase("branches")
@@ -60,7 +60,7 @@ def lock(
             )
         return
     fresh = updated(lock_file.lock, want)
-    unresolved = []
+    unresolved: list[Unresolved] = []
     if not offline:
         with progress() as shown:
             fresh, unresolved = resolve_online(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.markup import escape
@@ -10,6 +11,9 @@ from rich.markup import escape
 from rvvbench import project
 from rvvbench.cli.console import out, print_json
 from rvvbench.errors import CheckFailed, RvvbenchError, UsageError
+
+if TYPE_CHECKING:
+    from rvvbench.record.store import RecordStore
 
 
 def verify(
@@ -24,7 +28,7 @@ def verify(
     from rvvbench.record.verify import verify as findings_of
 
     store = RecordStore(project.state_dir() / "results")
-    reports = []
+    reports: list[dict[str, Any]] = []
     for path in _paths(records, store):
         try:
             record = store.load(path)
@@ -54,7 +58,7 @@ def verify(
         )
 
 
-def _paths(refs: list[str], store: object) -> list[Path]:
+def _paths(refs: list[str], store: RecordStore) -> list[Path]:
     paths: list[Path] = []
     for ref in refs:
         folder = Path(ref)
@@ -64,13 +68,12 @@ def _paths(refs: list[str], store: object) -> list[Path]:
                 raise UsageError("there are no records in this folder", where=ref)
             paths += inside
         else:
-            paths.append(store.find(ref))  # type: ignore[attr-defined]
+            paths.append(store.find(ref))
     return paths
 
 
-def _print(report: dict[str, object]) -> None:
+def _print(report: dict[str, Any]) -> None:
     findings = report["findings"]
-    assert isinstance(findings, list)
     if not findings:
         out.print(
             f"[green]holds[/]  {escape(str(report['record']))}  "

@@ -67,7 +67,7 @@ def download(
     except RvvbenchError:
         raise
     except Exception as error:
-        raise _explained(error, repo, revision, endpoint) from error
+        raise explained(error, repo, revision, endpoint) from error
     # The library's book-keeping is no part of the checkpoint.
     shutil.rmtree(folder / ".cache", ignore_errors=True)
     if not any(name.endswith(".safetensors") for name in listed):
@@ -87,7 +87,7 @@ def _check_listed_hashes(folder: Path, listed: dict[str, str], repo: str) -> Non
             )
 
 
-def _explained(error: Exception, repo: str, revision: str, endpoint: str | None) -> Exception:
+def explained(error: Exception, repo: str, revision: str, endpoint: str | None) -> Exception:
     """The error as its user can mend it; the same error where nothing is known about it."""
     from huggingface_hub import constants
     from huggingface_hub.errors import (

@@ -18,7 +18,7 @@ from rvvbench.manifest.resolve import Resolved
 from rvvbench.observe.conditions import snapshot
 from rvvbench.observe.machine import machine_facts
 from rvvbench.progress import Progress
-from rvvbench.provide.prompt import seeded_token_ids
+from rvvbench.provide.prompt import seeded_token_ids, special_ids
 from rvvbench.record.build import Ran, build_record, build_row
 from rvvbench.record.events import read_events
 from rvvbench.record.schema import Heading, Record, Row
@@ -45,10 +45,11 @@ def prompts(resolved: Resolved) -> Prompts:
     """The seeded prompts: indices 0..batch-1 are measured, the next batch is the warm-up."""
     workload = resolved.experiment.workload
     vocabulary = int(resolved.model.config["vocab_size"])
+    barred = special_ids(resolved.model.config)
 
     def batch(first: int) -> list[list[int]]:
         return [
-            seeded_token_ids(workload.seed, first + index, workload.input_len, vocabulary)
+            seeded_token_ids(workload.seed, first + index, workload.input_len, vocabulary, barred)
             for index in range(workload.batch_size)
         ]
 

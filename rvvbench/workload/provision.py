@@ -14,7 +14,7 @@ from rvvbench.manifest.lock import LockFile
 from rvvbench.manifest.models import DebianSource, Stack, WheelSource
 from rvvbench.manifest.resolve import Resolved
 from rvvbench.progress import Progress
-from rvvbench.provide.checkpoint import CheckpointDir, ensure_hub, ensure_synthetic
+from rvvbench.provide.checkpoint import CheckpointDir, PinnedFile, SyntheticModel, ensure_hub, ensure_synthetic
 from rvvbench.provide.kernels import KernelWheel, build_kernels
 from rvvbench.provide.plugin import PluginWheel, build_plugin
 from rvvbench.provide.wheel import unpack_wheel
@@ -41,7 +41,7 @@ class Provision:
     @property
     def checkpoint_files(self) -> dict[str, str]:
         """File -> sha256 of the checkpoint."""
-        return {name: file.sha256 for name, file in self.checkpoint_dir.files.items()}
+        return {name: sha256 for name, (sha256, _) in self.checkpoint_dir.files.items()}
 
     @property
     def kernels_sha256(self) -> str | None:
@@ -172,6 +172,10 @@ def site_folder(wheels: list[Path], folder: Path) -> Path:
 def _checkpoint(resolved: Resolved, state_dir: Path, progress: Progress) -> CheckpointDir:
     model, places = resolved.model, resolved.model_document
     folder = state_dir / "checkpoints"
+
+    def told(done: int, total: int) -> None:
+        progress.line(f"{done / 1e6:,.0f} of {total / 1e6:,.0f} MB")
+
     if resolved.experiment.weights == "synthetic":
         if model.synthetic is None:
             raise ManifestError(
@@ -179,10 +183,11 @@ def _checkpoint(resolved: Resolved, state_dir: Path, progress: Progress) -> Chec
                 where=resolved.experiment_document.where(("weights",)),
                 mend="--weights hub",
             )
+        files = {name: PinnedFile(file.sha256, file.size) for name, file in model.synthetic.files.items()}
         return ensure_synthetic(
-            model,
+            SyntheticModel(model.name, model.config, model.synthetic.algorithm, model.synthetic.seed, files),
             folder,
-            progress=progress.line,
+            progress=told,
             where=lambda name: places.where(("synthetic", "files", name, "sha256")),
         )
     if model.hub is None:
@@ -197,6 +202,6 @@ def _checkpoint(resolved: Resolved, state_dir: Path, progress: Progress) -> Chec
         model.hub.revision,
         locked.files,
         folder,
-        progress=progress.line,
+        progress=told,
         where=lambda name: resolved.lock.document.where(("models", model.name, "files", name)),
     )
