@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import typer
 import yaml
+from rich.markup import escape
 from rich.syntax import Syntax
 from rich.table import Table
 
 from rvvbench import project
 from rvvbench.cli.console import out, print_json
 from rvvbench.manifest.models import TargetKind
-from rvvbench.manifest.resolve import Resolved, resolve
+from rvvbench.manifest.resolve import Resolved, commit_of, resolve
 from rvvbench.manifest.routing import predicted_routes
 from rvvbench.manifest.shapes import packed_bytes, projection_shapes
 
@@ -81,23 +83,8 @@ def _print(resolved: Resolved) -> None:
     plain = {key: value for key, value in data["experiment"].items() if key != "schema"}
     out.print(Syntax(yaml.safe_dump(plain, sort_keys=False, default_flow_style=None).rstrip(), "yaml"))
     out.rule("pins", align="left")
-    pins = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    if model.hub:
-        pins.add_row("checkpoint", f"{model.hub.repo} at {model.hub.revision}")
-    if model.synthetic:
-        pins.add_row("synthetic", f"{model.synthetic.algorithm}, seed {model.synthetic.seed}")
-        for name, file in sorted(model.synthetic.files.items()):
-            pins.add_row("", f"{name}  sha256 {file.sha256}  {file.size:,} bytes")
-    for part in ("pytorch", "sglang"):
-        source = data["stack"][part]
-        pin = source.get("sha256") or source.get("version") or source.get("commit") or "commit not resolved"
-        pins.add_row(part, f"{source['kind']}  {source.get('url') or source.get('version') or ''}  {pin}")
-    for name, digests in data["pins"]["images"].items():
-        for arch, digest in digests.items():
-            pins.add_row(f"image {name}", f"{arch}  {digest}")
-        if not digests:
-            pins.add_row(f"image {name}", "not locked")
-    out.print(pins, soft_wrap=True)
+    for name, value in _pins(resolved, data):
+        out.print(f"[bold]{name:<16}[/] {escape(value)}", soft_wrap=True)
     out.rule(f"projections of {model.title}", align="left")
     shapes = Table(box=None, padding=(0, 2, 0, 0))
     for title in ("projection", "N", "K", "count", "bias", "packed bytes (N padded to 32)"):
@@ -121,3 +108,28 @@ def _print(resolved: Resolved) -> None:
         for route in routes:
             table.add_row(route["projection"], str(route["m"]), route["path"], str(route["calls"]), route["reason"])
         out.print(table)
+
+
+def _pins(resolved: Resolved, data: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Name and value of every pin; the name only on the first line of several. Hashes are never cut."""
+    model = resolved.model
+    if model.hub:
+        yield "checkpoint", f"{model.hub.repo} at {model.hub.revision}"
+    if model.synthetic:
+        yield "synthetic", f"{model.synthetic.algorithm}, seed {model.synthetic.seed}"
+        for name, file in sorted(model.synthetic.files.items()):
+            yield "", f"{file.sha256}  {name}  {file.size:,} bytes"
+    for part in ("pytorch", "sglang"):
+        source = data["stack"][part]
+        if source["kind"] == "git":
+            commit = commit_of(resolved, part) or "commit not resolved yet"
+            yield part, f"{source['url']} {source['branch']} {commit}"
+        elif source["kind"] == "wheel":
+            yield part, f"{source['filename']} sha256 {source['sha256']}"
+        else:
+            yield part, f"{source['package']} {source['version']}"
+    for name, digests in data["pins"]["images"].items():
+        for arch, digest in digests.items():
+            yield f"image {name}", f"{arch} {digest}"
+        if not digests:
+            yield f"image {name}", "not locked"
