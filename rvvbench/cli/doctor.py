@@ -36,6 +36,4 @@ def doctor(json_output: bool = typer.Option(False, "--json", help="Machine-reada
             mark = "[green]can run[/]" if verdict.can_run else "[red]cannot run[/]"
             out.print(f"{name:9} {mark}  {escape(verdict.reason or '')}", soft_wrap=True)
     if not any(verdict.can_run for verdict in targets.values()):
-        raise EnvironmentLacks(
-            "this machine can run no target yet", mend="the commands above, or `make demo`, which does it all"
-        )
+        raise EnvironmentLacks("this machine can run no target yet", mend="the commands above; `make demo` does it all")

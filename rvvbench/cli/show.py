@@ -8,7 +8,6 @@ from typing import Any
 import typer
 import yaml
 from rich.markup import escape
-from rich.syntax import Syntax
 from rich.table import Table
 
 from rvvbench import project
@@ -81,7 +80,9 @@ def _print(resolved: Resolved) -> None:
     experiment, model = resolved.experiment, resolved.model
     out.rule(f"[bold]{experiment.name}[/] on target {resolved.target}", align="left")
     plain = {key: value for key, value in data["experiment"].items() if key != "schema"}
-    out.print(Syntax(yaml.safe_dump(plain, sort_keys=False, default_flow_style=None).rstrip(), "yaml"))
+    out.print(
+        escape(yaml.safe_dump(plain, sort_keys=False, default_flow_style=None, width=1000).rstrip()), soft_wrap=True
+    )
     out.rule("pins", align="left")
     for name, value in _pins(resolved, data):
         out.print(f"[bold]{name:<16}[/] {escape(value)}", soft_wrap=True)
