@@ -7,8 +7,8 @@ from rvvbench.doctor.facts import Facts
 from rvvbench.doctor.software import needed_images
 from rvvbench.target.select import ARCH_OF_MACHINE
 
-# What images need while they are built, as measured on a machine with three of them: archives below the state folder,
-# their unpacked copies in podman's storage.
+# Three images of about 2 GB each: their archives below the state folder, their unpacked copies in podman's storage, and
+# what is in flight while one is made.
 STATE_BYTES = 5_000_000_000
 STORAGE_BYTES = 7_000_000_000
 # Llama-3.2-1B in BF16 is 2.5 GB, its packed copy as much again, and Python with torch and SGLang takes about 1 GB.
@@ -120,9 +120,7 @@ def memory(facts: Facts) -> Check:
     found = f"{_gigabytes(free)} available of {_gigabytes(total) if total else 'an unknown total'}"
     if free >= MEMORY_BYTES:
         return Check("memory", "memory", "ok", found, EVERY_TARGET, why)
-    return Check(
-        "memory", "memory", "warn", found, EVERY_TARGET, why, "close other programs, or use --weights synthetic"
-    )
+    return Check("memory", "memory", "warn", found, EVERY_TARGET, why, "close other programs")
 
 
 def disk(facts: Facts) -> Check:
@@ -133,9 +131,7 @@ def disk(facts: Facts) -> Check:
         found = f"{_gigabytes(state.free_bytes)} free for {state.path} and {storage.path}"
         enough = state.free_bytes >= STATE_BYTES + STORAGE_BYTES
     else:
-        found = (
-            f"{_gigabytes(state.free_bytes)} free for {state.path}, {_gigabytes(storage.free_bytes)} for {storage.path}"
-        )
+        found = ", ".join(f"{_gigabytes(place.free_bytes)} free for {place.path}" for place in (state, storage))
         enough = state.free_bytes >= STATE_BYTES and storage.free_bytes >= STORAGE_BYTES
     if enough:
         return Check("disk", "disk", "ok", found, EVERY_TARGET, why)

@@ -141,12 +141,14 @@ def _image(facts: Facts, key: ImageKey, targets: tuple[TargetKind, ...]) -> Chec
 
 
 def _image_builder(name: str, path: str | None, facts: Facts, why: str) -> Check:
-    """Without its images a target cannot run until they are built; with them, what builds them is not needed."""
+    """Needed by the targets whose images are yet to be built, and by no other."""
     if path is not None:
         return Check(name, name, "ok", path, EVERY_TARGET, why)
-    if facts.images is not None and needed_images(facts).keys() <= facts.images:
-        return Check(name, name, "not-needed", "not installed; the images are built", EVERY_TARGET, why, SETUP)
-    return Check(name, name, "missing", "not installed", EVERY_TARGET, why, SETUP)
+    unbuilt = [targets for key, targets in needed_images(facts).items() if key not in (facts.images or frozenset())]
+    if not unbuilt:
+        return Check(name, name, "not-needed", "not installed; the images are built", EVERY_TARGET, why)
+    needs_for = tuple(target for target in EVERY_TARGET if any(target in targets for targets in unbuilt))
+    return Check(name, name, "missing", "not installed", needs_for, why, SETUP)
 
 
 def _is_riscv64(facts: Facts) -> bool:

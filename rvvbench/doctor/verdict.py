@@ -11,7 +11,7 @@ from rvvbench.manifest.models import TargetKind
 
 @dataclass(frozen=True)
 class Verdict:
-    """`reason`: what is missing, or what a run should be warned of; None when all is well. `mend`: commands, in order."""
+    """`reason`: what is missing, or what endangers figures; None when all is well. `mend`: commands, in order."""
 
     can_run: bool
     reason: str | None

@@ -17,7 +17,7 @@ TIME_IN_STATE_UNIT_MS = 10  # Documentation/cpu-freq/cpufreq-stats: "in 10mS uni
 
 @dataclass(frozen=True)
 class Cooling:
-    """A cooling device: `state` 0 is at rest, `max_state` cools most. One that slows CPUs has "cpufreq" in its `kind`."""
+    """A cooling device: `state` 0 is at rest, `max_state` cools most. What slows CPUs has "cpufreq" in its `kind`."""
 
     kind: str
     state: int
@@ -28,7 +28,7 @@ class Cooling:
 class Conditions:
     """One moment. None where the kernel does not tell, with the reason in `reasons` under the field's name.
 
-    `load_average`: over 1, 5 and 15 minutes. `time_in_state_ms` {policy: {kHz: ms}}, `pressure_us` {resource: {"some" or
+    `load_average`: over 1, 5 and 15 minutes. `time_in_state_ms` {policy: {kHz: ms}}, `pressure_us` {resource: {"some" |
     "full": us}} and the pages that went in from and out to swap count since the machine started.
     """
 
