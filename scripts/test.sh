@@ -37,7 +37,8 @@ stage_container() { pytest -m "container and not emulated and not long"; }
 
 stage_emulated() { pytest -m "emulated and not long"; }
 
-stage_long() { pytest -m long; }
+# Exit code 5 of pytest: no test is marked.
+stage_long() { pytest -m long || [ $? -eq 5 ]; }
 
 case ${1:-} in
     "") stages=(lint unit images container emulated) ;;
