@@ -38,6 +38,7 @@ constexpr int64_t kGroupRows = 22 * kTileRows;  // partial sums of 132 rows: 16.
 
 using Float = vfloat32m2_t;
 using Bits = vuint32m2_t;
+using Mask = vbool16_t;
 
 inline Bits load_bits(const uint32_t* row, size_t vl) {
   return __riscv_vle32_v_u32m2(row, vl);
@@ -46,24 +47,38 @@ inline Float load_float(const float* row, size_t vl) {
   return __riscv_vle32_v_f32m2(row, vl);
 }
 
-inline Float even_columns(Bits row, size_t vl) {
-  return __riscv_vreinterpret_v_u32m2_f32m2(__riscv_vsll_vx_u32m2(row, 16, vl));
+// A mask of ones that the compiler does not know to be one, so that it keeps the masked form of the
+// integer instructions.
+//
+// Masks of ones cost nothing on hardware; they are here for emulation. For an unmasked integer
+// instruction that fills its registers (vl = VLMAX) QEMU emits 256-bit AVX code and leaves the
+// upper halves of the host's registers dirty, after which every SSE instruction of its
+// floating-point helpers waits for them: the same kernel ran 10 to 15 times slower at VLEN 128 and
+// 256 (QEMU 10.0 on an AMD EPYC host). Masked instructions go through helpers in C.
+inline Mask all_lanes(size_t vl) {
+  Mask all = __riscv_vmset_m_b16(vl);
+  asm("" : "+vm"(all));
+  return all;
 }
 
-inline Float odd_columns(Bits row, size_t vl) {
-  return __riscv_vreinterpret_v_u32m2_f32m2(__riscv_vand_vx_u32m2(row, kHighHalf, vl));
+inline Float even_columns(Bits row, Mask all, size_t vl) {
+  return __riscv_vreinterpret_v_u32m2_f32m2(__riscv_vsll_vx_u32m2_m(all, row, 16, vl));
 }
 
-// FP32 to BF16 in the high half of each lane, to nearest even; the low half is left over. NaN stays
-// NaN.
-inline Bits round_to_high_half(Float value, size_t vl) {
+inline Float odd_columns(Bits row, Mask all, size_t vl) {
+  return __riscv_vreinterpret_v_u32m2_f32m2(__riscv_vand_vx_u32m2_m(all, row, kHighHalf, vl));
+}
+
+// FP32 to BF16 in the high half of each lane, to nearest even; the low half is left over. `value`
+// comes from an FMA or an addition, so a NaN is the canonical one (0x7fc00000), the only one that
+// RISC-V arithmetic makes: the increment does not reach its exponent, and it stays the canonical
+// NaN of BF16.
+inline Bits round_to_high_half(Float value, Mask all, size_t vl) {
   const Bits bits = __riscv_vreinterpret_v_f32m2_u32m2(value);
-  const vbool16_t nan = __riscv_vmfne_vv_f32m2_b16(value, value, vl);
-  const Bits lowest_kept = __riscv_vand_vx_u32m2(__riscv_vsrl_vx_u32m2(bits, 16, vl), 1, vl);
-  const Bits increment = __riscv_vadd_vx_u32m2(lowest_kept, 0x7fff, vl);
-  const Bits rounded = __riscv_vadd_vv_u32m2(bits, increment, vl);
-  const Bits quiet = __riscv_vor_vx_u32m2(bits, 0x00400000U, vl);
-  return __riscv_vmerge_vvm_u32m2(rounded, quiet, nan, vl);
+  const Bits kept = __riscv_vsrl_vx_u32m2_m(all, bits, 16, vl);
+  const Bits lowest_kept = __riscv_vand_vx_u32m2_m(all, kept, 1, vl);
+  const Bits increment = __riscv_vadd_vx_u32m2_m(all, lowest_kept, 0x7fff, vl);
+  return __riscv_vadd_vv_u32m2_m(all, bits, increment, vl);
 }
 
 // Where one chunk of a tile's result goes: `columns` BF16 at `out` in each row, after adding the
@@ -75,14 +90,15 @@ struct Destination {
   const float* bias;
 };
 
-inline void store_row(const Destination& to, int64_t row, Float even, Float odd, size_t vl) {
+inline void store_row(const Destination& to, int64_t row, Float even, Float odd, Mask all,
+                      size_t vl) {
   if (to.bias != nullptr) {
     even = __riscv_vfadd_vv_f32m2(even, load_float(to.bias, vl), vl);
     odd = __riscv_vfadd_vv_f32m2(odd, load_float(to.bias + kLanes, vl), vl);
   }
-  const Bits low = __riscv_vsrl_vx_u32m2(round_to_high_half(even, vl), 16, vl);
-  const Bits high = __riscv_vand_vx_u32m2(round_to_high_half(odd, vl), kHighHalf, vl);
-  const Bits both = __riscv_vor_vv_u32m2(low, high, vl);
+  const Bits low = __riscv_vsrl_vx_u32m2_m(all, round_to_high_half(even, all, vl), 16, vl);
+  const Bits high = __riscv_vand_vx_u32m2_m(all, round_to_high_half(odd, all, vl), kHighHalf, vl);
+  const Bits both = __riscv_vor_vv_u32m2_m(all, low, high, vl);
   // As 16-bit elements: an output row need not be 4-byte aligned, and N may be odd.
   __riscv_vse16_v_u16m2(to.out + row * to.stride, __riscv_vreinterpret_v_u32m2_u16m2(both),
                         static_cast<size_t>(to.columns));
@@ -154,6 +170,7 @@ constexpr Accumulation kWhole = {nullptr, false, false};
 template <int Rows>
 inline void npair_tile(const float* a, const uint32_t* w, int64_t k, const Accumulation& state,
                        const Destination& to, size_t vl) {
+  const Mask all = all_lanes(vl);
   const Float zero = __riscv_vfmv_v_f_f32m2(0.0F, vl);
   Float e0 = zero, e1 = zero, e2 = zero, e3 = zero, e4 = zero, e5 = zero;
   Float o0 = zero, o1 = zero, o2 = zero, o3 = zero, o4 = zero, o5 = zero;
@@ -173,31 +190,31 @@ inline void npair_tile(const float* a, const uint32_t* w, int64_t k, const Accum
   }
   if (k >= 2) {
     Bits next = load_bits(w, vl);
-    Float even = even_columns(next, vl);
-    Float odd = odd_columns(next, vl);
+    Float even = even_columns(next, all, vl);
+    Float odd = odd_columns(next, all, vl);
     next = load_bits(w + kLanes, vl);
     for (; k >= 4; k -= 2, a += 2 * Rows, w += 2 * kLanes) {
       const Bits after = load_bits(w + 2 * kLanes, vl);
-      const Float next_even = even_columns(next, vl);
-      const Float next_odd = odd_columns(next, vl);
+      const Float next_even = even_columns(next, all, vl);
+      const Float next_odd = odd_columns(next, all, vl);
       multiply_add<Rows>(e0, e1, e2, e3, e4, e5, o0, o1, o2, o3, o4, o5, a, even, odd, vl);
       next = load_bits(w + 3 * kLanes, vl);
-      even = even_columns(after, vl);
-      odd = odd_columns(after, vl);
+      even = even_columns(after, all, vl);
+      odd = odd_columns(after, all, vl);
       multiply_add<Rows>(e0, e1, e2, e3, e4, e5, o0, o1, o2, o3, o4, o5, a + Rows, next_even,
                          next_odd, vl);
     }
     multiply_add<Rows>(e0, e1, e2, e3, e4, e5, o0, o1, o2, o3, o4, o5, a, even, odd, vl);
     multiply_add<Rows>(e0, e1, e2, e3, e4, e5, o0, o1, o2, o3, o4, o5, a + Rows,
-                       even_columns(next, vl), odd_columns(next, vl), vl);
+                       even_columns(next, all, vl), odd_columns(next, all, vl), vl);
     k -= 2;
     a += 2 * Rows;
     w += 2 * kLanes;
   }
   if (k == 1) {
     const Bits row = load_bits(w, vl);
-    multiply_add<Rows>(e0, e1, e2, e3, e4, e5, o0, o1, o2, o3, o4, o5, a, even_columns(row, vl),
-                       odd_columns(row, vl), vl);
+    multiply_add<Rows>(e0, e1, e2, e3, e4, e5, o0, o1, o2, o3, o4, o5, a,
+                       even_columns(row, all, vl), odd_columns(row, all, vl), vl);
   }
   if (state.suspend) {
     store_partial(state.sums, 0, e0, o0, vl);
@@ -208,12 +225,12 @@ inline void npair_tile(const float* a, const uint32_t* w, int64_t k, const Accum
     if constexpr (Rows > 5) store_partial(state.sums, 5, e5, o5, vl);
     return;
   }
-  store_row(to, 0, e0, o0, vl);
-  if constexpr (Rows > 1) store_row(to, 1, e1, o1, vl);
-  if constexpr (Rows > 2) store_row(to, 2, e2, o2, vl);
-  if constexpr (Rows > 3) store_row(to, 3, e3, o3, vl);
-  if constexpr (Rows > 4) store_row(to, 4, e4, o4, vl);
-  if constexpr (Rows > 5) store_row(to, 5, e5, o5, vl);
+  store_row(to, 0, e0, o0, all, vl);
+  if constexpr (Rows > 1) store_row(to, 1, e1, o1, all, vl);
+  if constexpr (Rows > 2) store_row(to, 2, e2, o2, all, vl);
+  if constexpr (Rows > 3) store_row(to, 3, e3, o3, all, vl);
+  if constexpr (Rows > 4) store_row(to, 4, e4, o4, all, vl);
+  if constexpr (Rows > 5) store_row(to, 5, e5, o5, all, vl);
 }
 
 using Tile = void(const float*, const uint32_t*, int64_t, const Accumulation&, const Destination&,

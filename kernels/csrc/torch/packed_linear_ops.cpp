@@ -50,7 +50,7 @@ Tensor pack(const char* op, const char* name, const Tensor& weight) {
   const int64_t ld = source.stride(0);
   parallel_for(blocks,
                [=](int64_t begin, int64_t end) { pack_weight_16(from, ld, n, k, begin, end, to); });
-  count_call(op, "pack_weight_16");
+  count_call("convert_weight_packed", "pack_weight_16");  // also where a linear packs by itself
   return packed;
 }
 

@@ -1,0 +1,48 @@
+"""Packed BF16 linears for RVV 1.0 as `torch.ops.sgl_kernel`, with proof of what ran.
+
+Importing this package loads `_ops.so`, which lies beside this file. On a machine without RVV 1.0 the same operators run
+their portable kernels, and `attestation()` says so.
+
+Operators (all bfloat16, on the CPU):
+
+    convert_weight_packed(weight [N, K]) -> [ceil(N / 32), K, 32], layout version 1
+    weight_packed_linear(mat1 [M, K], mat2, bias [N] or None, is_packed) -> [M, N]
+    weight_packed_linear_out(mat1 [M, K], mat2, bias [N] or None, out_features, is_packed) -> [M, out_features]
+
+`mat2` is the packed weight where `is_packed`, else [N, K], which is then packed anew in every call. A packed weight does
+not carry N: `weight_packed_linear` takes all its 32 * ceil(N / 32) columns for N; the `_out` operator is told N.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from sgl_kernel import fakes
+from sgl_kernel.library import (
+    attestation,
+    describe,
+    library_path,
+    library_sha256,
+    load,
+    reset_attestation,
+)
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "attestation",
+    "convert_weight_packed",
+    "describe",
+    "library_path",
+    "library_sha256",
+    "reset_attestation",
+    "weight_packed_linear",
+    "weight_packed_linear_out",
+]
+
+load()
+fakes.register()
+
+convert_weight_packed = torch.ops.sgl_kernel.convert_weight_packed
+weight_packed_linear = torch.ops.sgl_kernel.weight_packed_linear
+weight_packed_linear_out = torch.ops.sgl_kernel.weight_packed_linear_out

@@ -1,0 +1,35 @@
+"""Shapes of the operators without their data, for torch.compile and torch.export.
+
+SGLang's own fakes take N from the first dimension of a packed weight, which is wrong for [ceil(N / 32), K, 32].
+"""
+
+from __future__ import annotations
+
+import torch
+
+BLOCK_COLUMNS = 32
+
+
+def register() -> None:
+    """Register the fakes; once for each process."""
+    torch.library.register_fake("sgl_kernel::convert_weight_packed", convert_weight_packed)
+    torch.library.register_fake("sgl_kernel::weight_packed_linear", weight_packed_linear)
+    torch.library.register_fake("sgl_kernel::weight_packed_linear_out", weight_packed_linear_out)
+
+
+def convert_weight_packed(weight: torch.Tensor) -> torch.Tensor:
+    n, k = weight.shape
+    return weight.new_empty(((n + BLOCK_COLUMNS - 1) // BLOCK_COLUMNS, k, BLOCK_COLUMNS))
+
+
+def weight_packed_linear(
+    mat1: torch.Tensor, mat2: torch.Tensor, bias: torch.Tensor | None, is_packed: bool
+) -> torch.Tensor:
+    n = mat2.shape[0] * BLOCK_COLUMNS if is_packed else mat2.shape[0]
+    return mat1.new_empty((mat1.shape[0], n))
+
+
+def weight_packed_linear_out(
+    mat1: torch.Tensor, mat2: torch.Tensor, bias: torch.Tensor | None, out_features: int, is_packed: bool
+) -> torch.Tensor:
+    return mat1.new_empty((mat1.shape[0], out_features))
