@@ -9,8 +9,8 @@ Operators (all bfloat16, on the CPU):
     weight_packed_linear(mat1 [M, K], mat2, bias [N] or None, is_packed) -> [M, N]
     weight_packed_linear_out(mat1 [M, K], mat2, bias [N] or None, out_features, is_packed) -> [M, out_features]
 
-`mat2` is the packed weight where `is_packed`, else [N, K], which is then packed anew in every call. A packed weight does
-not carry N: `weight_packed_linear` takes all its 32 * ceil(N / 32) columns for N; the `_out` operator is told N.
+`mat2` is the packed weight where `is_packed`, else [N, K], which is then packed anew in every call. A packed weight
+does not carry N: `weight_packed_linear` takes all its 32 * ceil(N / 32) columns for N; the `_out` operator is told N.
 """
 
 from __future__ import annotations
