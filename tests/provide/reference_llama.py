@@ -63,26 +63,27 @@ def _plain(x: Array, w: Array) -> Array:
     return np.asarray(x @ w.T)
 
 
-def _split(x: Array, w: Array) -> Array:
-    """K in four strides, summed backwards: an order of accumulation that differs from the plain one."""
-    total = np.zeros((*x.shape[:-1], w.shape[0]), x.dtype)
-    for part in reversed(range(4)):
-        total += x[..., part::4] @ w[:, part::4].T
-    return total
+def _backwards(x: Array, w: Array) -> Array:
+    """K in pieces of 64, the last one first."""
+    return _pieces(x, w, list(reversed(range(0, x.shape[-1], 64))), 64)
 
 
 def _blocks(x: Array, w: Array) -> Array:
     """K in eight blocks, one after another: a split-K kernel."""
-    total = np.zeros((*x.shape[:-1], w.shape[0]), x.dtype)
     step = -(-x.shape[-1] // 8)
-    for first in range(0, x.shape[-1], step):
-        total += x[..., first : first + step] @ w[:, first : first + step].T
+    return _pieces(x, w, list(range(0, x.shape[-1], step)), step)
+
+
+def _pieces(x: Array, w: Array, starts: list[int], width: int) -> Array:
+    total = np.zeros((*x.shape[:-1], w.shape[0]), x.dtype)
+    for start in starts:
+        total += x[..., start : start + width] @ w[:, start : start + width].T
     return total
 
 
 FLOAT64 = Rounding("float64", np.float64, exact, _plain, True, True, True, True)
 EAGER = Rounding("bf16-eager", np.float32, bf16, _plain, rounded_rope=True)
-FUSED = Rounding("bf16-fused", np.float32, bf16, _split, True, True, True, True)
+FUSED = Rounding("bf16-fused", np.float32, bf16, _backwards, True, True, True, True)
 MIXED = Rounding("bf16-mixed", np.float32, bf16, _blocks, True, False, False, False)
 VARIANTS = (EAGER, FUSED, MIXED)
 
@@ -98,7 +99,7 @@ class Model:
     cache: dict[int, tuple[Array, Array]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.weights = {name: w.astype(self.how.dtype) for name, w in self.weights.items()}
+        self.weights = {name: w.astype(self.how.dtype, copy=False) for name, w in self.weights.items()}
 
     def linear(self, x: Array, name: str) -> Array:
         y = self.how.accumulate(x, self.weights[name + ".weight"])

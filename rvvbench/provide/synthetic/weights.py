@@ -58,6 +58,8 @@ OFFSETS = (1, 2)
 """How many positions back the sharp heads of the first and the last layer look."""
 KEY_LEVEL, QUERY_LEVEL = 4, 64
 """Amplitude of the position part of keys and of sharp queries, for each fast rotary pair."""
+KEY_DIRECTION = (Fraction(4, 5), Fraction(3, 5))
+"""Unit vector of the keys' constant in a fast rotary pair."""
 FAST_PAIRS, STILL_PAIRS = 8, 4
 """Rotary pairs of a head that score the position: the fastest ones, and the slowest, which hardly turn."""
 
@@ -198,9 +200,10 @@ def _query_constants(arch: Architecture, plant: Plant) -> NDArray[np.float64]:
     """
     half = arch.head_dim // 2
     head = np.zeros(arch.head_dim)
-    for pair, (cosine, sine) in enumerate(_rotation(arch, plant.offset)):
-        head[pair] = eight_bits(QUERY_LEVEL * cosine)
-        head[pair + half] = eight_bits(-QUERY_LEVEL * sine)
+    (cosine, sine), level = KEY_DIRECTION, QUERY_LEVEL
+    for pair, (c, s) in enumerate(_rotation(arch, plant.offset)):
+        head[pair] = eight_bits(level * (cosine * c + sine * s))
+        head[pair + half] = eight_bits(level * (sine * c - cosine * s))
     beside = sum((cosine for cosine, _ in _rotation(arch, 1)), Fraction(0))
     head[half - STILL_PAIRS : half] = eight_bits(-QUERY_LEVEL * beside / STILL_PAIRS)
     group = arch.heads // arch.kv_heads
@@ -209,11 +212,24 @@ def _query_constants(arch: Architecture, plant: Plant) -> NDArray[np.float64]:
 
 
 def _key_constants(arch: Architecture) -> NDArray[np.float64]:
-    """Position part of the keys, [kv_width]: the same for each pair."""
+    """Position part of the keys, [kv_width]: `KEY_DIRECTION` in the fast pairs, the first axis in the still ones."""
     half = arch.head_dim // 2
     head = np.zeros(arch.head_dim)
-    head[:half] = np.where(_position_dims(arch)[:half], float(KEY_LEVEL), 0.0)
+    head[:FAST_PAIRS], head[half : half + FAST_PAIRS] = (eight_bits(KEY_LEVEL * part) for part in KEY_DIRECTION)
+    head[half - STILL_PAIRS : half] = KEY_LEVEL
     return np.tile(head, arch.kv_heads)
+
+
+def _from_lanes(arch: Architecture, constants: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The part of the constants that the weights make from the lanes; where there are biases, they make the rest.
+
+    With the first axis of each pair from the weights and the second from the bias, losing either turns the pairs, and
+    the head looks elsewhere.
+    """
+    if not arch.qkv_bias:
+        return constants
+    first_axis = np.arange(len(constants)) % arch.head_dim < arch.head_dim // 2
+    return np.where(first_axis, constants, 0.0)
 
 
 def _lane_entries(constants: NDArray[np.float64]) -> Planted:
@@ -238,14 +254,14 @@ def _query(arch: Architecture, seed: int, name: str, plant: Plant) -> DenseTenso
     position = np.tile(_position_dims(arch), arch.heads)
     sharp = np.repeat(np.arange(arch.heads) % (arch.heads // arch.kv_heads) < _sharp_heads(arch), arch.head_dim)
     deviations = [(True, Fraction(9, 8)), (position, Fraction(1, 32)), (sharp, Fraction(1, 4))]
-    planted = Planted.of([]) if arch.qkv_bias else _lane_entries(_query_constants(arch, plant))
+    planted = _lane_entries(_from_lanes(arch, _query_constants(arch, plant)))
     return DenseTensor(name, seed, arch.hidden, _scales(deviations, arch.q_width, root(arch.hidden)), None, planted)
 
 
 def _key(arch: Architecture, seed: int, name: str, plant: Plant) -> DenseTensor:
     position = np.tile(_position_dims(arch), arch.kv_heads)
     deviations = [(True, Fraction(9, 8)), (position, Fraction(1, 32))]
-    planted = Planted.of([]) if arch.qkv_bias else _lane_entries(_key_constants(arch))
+    planted = _lane_entries(_from_lanes(arch, _key_constants(arch)))
     return DenseTensor(name, seed, arch.hidden, _scales(deviations, arch.kv_width, root(arch.hidden)), None, planted)
 
 
@@ -257,7 +273,7 @@ def _bias(arch: Architecture, seed: int, name: str, module: str, plant: Plant | 
         return DenseTensor(name, seed, 1, scale)
     constants = _query_constants(arch, plant) if module == "q_proj" else _key_constants(arch)
     scale[np.tile(_position_dims(arch), width // arch.head_dim)] = lane_scale(Fraction(1, 16))
-    return DenseTensor(name, seed, 1, scale, constants.astype(np.float32))
+    return DenseTensor(name, seed, 1, scale, (constants - _from_lanes(arch, constants)).astype(np.float32))
 
 
 def _value(arch: Architecture, seed: int, name: str, plant: Plant) -> DenseTensor:
