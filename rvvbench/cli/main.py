@@ -6,8 +6,8 @@ import os
 import signal
 import sys
 from types import FrameType
+from typing import Any
 
-import click
 import typer
 
 from rvvbench import __version__
@@ -23,6 +23,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+# Typer brings a copy of click or uses the installed one, by version; BadParameter's ancestor is the ClickException in use.
+WRONG_USAGE: Any = typer.BadParameter.__mro__[2]
 
 
 def _version(value: bool) -> None:
@@ -53,21 +57,19 @@ def main() -> None:
     environment lacks something, 130 interrupted."""
     signal.signal(signal.SIGTERM, _terminate)
     try:
-        app(standalone_mode=False)
+        code = app(standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
     except RvvbenchError as error:
         print_error(error)
         sys.exit(error.exit_code)
-    except click.exceptions.Abort:
+    except (typer.Abort, KeyboardInterrupt):
         err.print("interrupted")
         sys.exit(130)
-    except KeyboardInterrupt:
-        err.print("interrupted")
-        sys.exit(130)
-    except click.ClickException as error:
+    except typer.Exit as leave:
+        sys.exit(leave.exit_code)
+    except WRONG_USAGE as error:
         error.show()
         sys.exit(2)
-    except click.exceptions.Exit as leave:
-        sys.exit(leave.exit_code)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)

@@ -31,7 +31,11 @@ def test_every_manifest_of_the_project_is_valid(manifests: Path) -> None:
 def test_the_overlay_of_the_target_applies(manifests: Path) -> None:
     board = resolve(manifests, "llama-one-batch", "board")
     emulated = resolve(manifests, "llama-one-batch", "emulated")
-    assert (board.experiment.model, board.experiment.weights, board.experiment.fresh_processes) == ("llama-3.2-1b", "hub", 3)
+    assert (board.experiment.model, board.experiment.weights, board.experiment.fresh_processes) == (
+        "llama-3.2-1b",
+        "hub",
+        3,
+    )
     assert (emulated.experiment.model, emulated.experiment.weights, emulated.experiment.fresh_processes) == (
         "llama-mini",
         "synthetic",

@@ -41,7 +41,10 @@ def test_routes_of_one_batch(manifests: Path) -> None:
         }
     )
     workload = OneBatch(kind="one-batch", batch_size=2, input_len=64, output_len=8, seed=0)
-    routes = {(r.projection, r.m): (r.path, r.calls) for r in predicted_routes(config(manifests, "llama-3.2-1b"), variant, workload)}
+    routes = {
+        (r.projection, r.m): (r.path, r.calls)
+        for r in predicted_routes(config(manifests, "llama-3.2-1b"), variant, workload)
+    }
     assert routes[("qkv_proj", 128)] == ("packed", 16)
     assert routes[("qkv_proj", 2)] == ("packed", 16 * 7)
     assert routes[("o_proj", 2)] == ("torch", 16 * 7)
