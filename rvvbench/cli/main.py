@@ -25,7 +25,7 @@ app = typer.Typer(
 )
 
 
-# Typer brings a copy of click or uses the installed one, by version; BadParameter's ancestor is the ClickException in use.
+# Typer brings its own click or uses the installed one, by version; BadParameter's ancestor is the one in use.
 WRONG_USAGE: Any = typer.BadParameter.__mro__[2]
 
 
