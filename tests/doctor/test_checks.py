@@ -162,7 +162,9 @@ def test_a_registration_without_f_does_not_reach_into_containers() -> None:
 
 def test_a_disabled_registration_is_missing() -> None:
     entry = Registration(False, "/usr/bin/qemu-riscv64", "POF")
-    assert check(replace(PC, emulator=replace(READY, registration=entry)), "binfmt").status == "missing"
+    found = check(replace(PC, emulator=replace(READY, registration=entry)), "binfmt")
+    assert found.status == "missing"
+    assert found.found.endswith("disabled")
 
 
 @pytest.mark.parametrize("version", [(4, 2, 9), (3, 4), None])

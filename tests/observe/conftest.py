@@ -29,6 +29,8 @@ BOARD = {
     "sys/class/thermal/thermal_zone0/trip_point_0_temp": "75000\n",
     "sys/class/thermal/thermal_zone0/trip_point_1_type": "critical\n",
     "sys/class/thermal/thermal_zone0/trip_point_1_temp": "115000\n",
+    "sys/class/thermal/thermal_zone0/trip_point_2_type": "active\n",
+    "sys/class/thermal/thermal_zone0/trip_point_2_temp": "45000\n",
     "sys/class/thermal/cooling_device0/type": "cpufreq-cpu0\n",
     "sys/class/thermal/cooling_device0/cur_state": "0\n",
     "sys/class/thermal/cooling_device0/max_state": "4\n",

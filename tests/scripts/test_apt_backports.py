@@ -128,9 +128,9 @@ def test_folded_fields_any_case_and_windows_line_ends_are_read(tmp_path: Path) -
     assert derive(tmp_path, {"sources.list.d/debian.sources": text}).stdout == stanza("http://mirror.test/debian")
 
 
-def test_a_last_stanza_without_line_end_meets_no_other_file(tmp_path: Path) -> None:
+def test_the_end_of_a_file_ends_its_last_stanza(tmp_path: Path) -> None:
     files = {
-        "sources.list.d/a.sources": "Types: deb\nURIs: http://a.test/x\nSuites: other\nComponents: main",
-        "sources.list.d/b.sources": "Types: deb\nURIs: http://b.test/debian\nSuites: bookworm\nComponents: main",
+        "sources.list.d/a.sources": "Types: deb\nURIs: http://a.test/debian\nSuites: bookworm\nComponents: main",
+        "sources.list.d/b.sources": "Types: deb\nURIs: http://b.test/x\nSuites: other\nComponents: main",
     }
-    assert derive(tmp_path, files).stdout == stanza("http://b.test/debian")
+    assert derive(tmp_path, files).stdout == stanza("http://a.test/debian")
