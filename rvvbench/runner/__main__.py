@@ -34,7 +34,7 @@ def main(arguments: list[str]) -> int:
 
 
 def end(code: int) -> NoReturn:
-    """End this process now. Everything is written; taking SGLang's and torch's modules apart would only cost seconds."""
+    """End this process now. Everything is written; taking SGLang's modules apart would only cost seconds."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

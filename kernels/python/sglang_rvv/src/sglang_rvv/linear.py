@@ -69,7 +69,7 @@ def prepare(model: torch.nn.Module, settings: Settings) -> int:
             if packed:
                 check_packable(name, layer)
                 layer.register_buffer(PACKED, kernels.pack(layer.weight), persistent=False)
-            if projection not in ("lm_head", "o_proj"):
+            if projection != "lm_head":
                 method = PackedLinear if packed else CountedLinear
                 stock = layer.quant_method
                 if isinstance(stock, UnquantizedLinearMethod):
