@@ -57,7 +57,8 @@ class SglangImports:
             return None
         if fullname == "triton":
             settle_torch()
-        return ModuleSpec(fullname, StandInLoader(), origin="sglang_rvv", is_package=True)
+        loader: Any = StandInLoader()  # importlib.abc.Loader would cost its import at every start
+        return ModuleSpec(fullname, loader, origin="sglang_rvv", is_package=True)
 
     def _without_stand_in(self, fullname: str, path: Sequence[str] | None) -> ModuleSpec | None:
         if not getattr(sys.modules.get("triton"), "__sglang_rvv_stand_in__", False):

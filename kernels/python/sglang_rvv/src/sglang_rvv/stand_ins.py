@@ -22,9 +22,7 @@ def build(name: str) -> ModuleType:
     """The stand-in module of this full name, not yet in `sys.modules`."""
     module = StandIn(name)
     if name == "triton":
-        module.__version__ = "0.0.0"
-        module.cdiv = cdiv
-        module.next_power_of_2 = next_power_of_2
+        vars(module).update(__version__="0.0.0", cdiv=cdiv, next_power_of_2=next_power_of_2)
     return module
 
 
