@@ -6,8 +6,8 @@ import os
 import signal
 import time
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any
 
 from . import attestation, environment, hardware, memory, pins, sglang_batch
@@ -21,14 +21,25 @@ ROLE = "one_batch"
 OF_INTEREST = ("numpy", "sglang_rvv", "sgl_kernel")
 
 
+@dataclass(frozen=True)
+class Run:
+    """One run under way. `passes` grows in the measured pass and is told at its end, however that comes."""
+
+    spec: Spec
+    events: Events
+    passes: list[Pass] = field(default_factory=list)
+
+
 def main(spec: Spec) -> int:
     """Run, and return the exit code. Whatever fails becomes an `error` event."""
-    signal.signal(signal.SIGTERM, _raise_terminated)
     with Events(spec.events_path) as events:
         events.write("process_start", unix_s=time.time())
+        run = Run(spec, events)
+        end_on_signals(run)
         try:
-            measure(spec, events)
+            measure(run)
         except BaseException as error:
+            tell_passes(run)
             events.write("error", type=type(error).__name__, message=str(error), traceback=traceback.format_exc())
             if isinstance(error, RunnerError):
                 return error.exit_code
@@ -36,16 +47,22 @@ def main(spec: Spec) -> int:
     return 0
 
 
-class Terminated(BaseException):
-    """SIGTERM arrived."""
+def end_on_signals(run: Run) -> None:
+    """On SIGTERM and SIGINT tell what there is and end. Not by an exception: SGLang's bare excepts would eat it."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        tell_passes(run)
+        where = "".join(traceback.format_stack(frame))
+        run.events.write("error", type="Terminated", message=signal.Signals(number).name, traceback=where)
+        os._exit(128 + number)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, end)
 
 
-def _raise_terminated(number: int, frame: object) -> None:
-    raise Terminated(f"signal {number}")
-
-
-def measure(spec: Spec, events: Events) -> None:
+def measure(run: Run) -> None:
     """The whole run of one process. Raises PinFailed before anything is measured."""
+    spec, events = run.spec, run.events
     is_emulated = memory.emulated(os.getppid())
     environment.apply(spec)
     found = hardware.probe()
@@ -65,10 +82,29 @@ def measure(spec: Spec, events: Events) -> None:
     batch.run(spec.warmup_input_ids, spec.output_len, [])
     events.write("warmup", seconds=time.monotonic() - start)
     attestation.reset(kernels)
-    measured_pass(spec, batch, events)
+    events.write("measured_start")
+    batch.run(spec.input_ids, spec.output_len, run.passes)
+    end_ns = time.monotonic_ns()
     proven = attestation.fields(kernels)
     events.write("memory", **memory.own_event("measured", ROLE, is_emulated=is_emulated))
+    tell_passes(run)
+    events.write("measured_end", t_ns=end_ns)
     events.write("attestation", **proven)
+
+
+def tell_passes(run: Run) -> None:
+    """Write the passes so far, one `prefill` and a `decode` for each further one, each with the time that it ended.
+
+    After the clock has stopped: scoring 128 thousand logits between two passes would count as decoding.
+    """
+    passes = list(run.passes)
+    run.passes.clear()
+    for step, one in enumerate(passes):
+        fields = {"start_ns": one.start_ns, "end_ns": one.end_ns, "token_ids": one.token_ids, **scores(one)}
+        if step == 0:
+            run.events.write("prefill", t_ns=one.end_ns, input_tokens=run.spec.input_tokens, **fields)
+        else:
+            run.events.write("decode", t_ns=one.end_ns, step=step, **fields)
 
 
 def environment_fields(spec: Spec, found: hardware.Hardware, platform: str) -> dict[str, Any]:
@@ -89,36 +125,3 @@ def environment_fields(spec: Spec, found: hardware.Hardware, platform: str) -> d
         "server_args": sglang_batch.server_arguments(spec),
     }
     return fields if found.vlen_reason is None else {**fields, "vlen_reason": found.vlen_reason}
-
-
-def measured_pass(spec: Spec, batch: sglang_batch.Batch, events: Events) -> None:
-    """Run the measured prompts; scores and token events come after the clock has stopped, each with the time that it
-    is of.
-    """
-    passes: list[Pass] = []
-    with told(passes, spec, events):
-        events.write("measured_start")
-        batch.run(spec.input_ids, spec.output_len, passes)
-
-
-@contextmanager
-def told(passes: list[Pass], spec: Spec, events: Events) -> Iterator[None]:
-    """Write the events of all passes at the end, however it comes; `measured_end` only after a whole run."""
-    try:
-        yield
-    except BaseException:
-        write_passes(passes, spec, events)
-        raise
-    end_ns = time.monotonic_ns()
-    write_passes(passes, spec, events)
-    events.write("measured_end", t_ns=end_ns)
-
-
-def write_passes(passes: list[Pass], spec: Spec, events: Events) -> None:
-    """One `prefill` and one `decode` for each further pass."""
-    for step, one in enumerate(passes):
-        fields = {"start_ns": one.start_ns, "end_ns": one.end_ns, "token_ids": one.token_ids, **scores(one)}
-        if step == 0:
-            events.write("prefill", t_ns=one.end_ns, input_tokens=spec.input_tokens, **fields)
-        else:
-            events.write("decode", t_ns=one.end_ns, step=step, **fields)

@@ -25,6 +25,7 @@ FORWARDED = {signal.SIGTERM, signal.SIGINT}
 class Last:
     """The newest look at the measured process."""
 
+    emulated: bool
     status: memory.Status | None = None
 
 
@@ -43,9 +44,10 @@ def supervise(spec: Spec, command: list[str]) -> int:
         )
         signal.pthread_sigmask(signal.SIG_BLOCK, AWAITED)
         child = os.posix_spawn(command[0], command, os.environ, setsigmask=())
-        last = Last()
+        # Asked while the process lives: on older kernels its executable is the evidence.
+        last = Last(emulated=memory.emulated(child))
         status = watch(child, spec.sample_interval_s, events, last)
-        write_last_sample(child, events, last)
+        write_last_sample(events, last)
         code = os.waitstatus_to_exitcode(status)
         events.write("process_end", exit_code=code if code >= 0 else None, signal=-code if code < 0 else None)
         return code if code >= 0 else 128 - code
@@ -75,7 +77,7 @@ def sample(child: int, events: Events, last: Last) -> None:
         events.write("memory_tree", rss_sum_bytes=rss, processes=processes)
 
 
-def write_last_sample(child: int, events: Events, last: Last) -> None:
+def write_last_sample(events: Events, last: Last) -> None:
     """The `memory` event that survives a kill. A peak between the last sample and the end is not in it."""
     known = last.status
     events.write(
@@ -86,5 +88,5 @@ def write_last_sample(child: int, events: Events, last: Last) -> None:
         rss_bytes=known.rss_bytes if known else None,
         pss_bytes=None,
         reason="sampled from outside, without PSS" if known else "ended before the first sample",
-        emulated=memory.emulated(os.getppid()),
+        emulated=last.emulated,
     )
