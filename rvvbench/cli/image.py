@@ -106,12 +106,12 @@ def build(
 
 def _follow(shown: TerminalProgress, title: str) -> Any:
     """The builder's progress (phase, line) as ours."""
-    current = ""
+    seen: set[str] = set()
 
     def follow(phase: str, line: str) -> None:
-        nonlocal current
-        if phase != current:
-            current = phase
+        # Phases of a build overlap; each gets one headline.
+        if phase not in seen:
+            seen.add(phase)
             shown.phase(f"{title}: {phase}")
         shown.line(line)
 

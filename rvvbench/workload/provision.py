@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -155,17 +156,17 @@ def site_folder(wheels: list[Path], folder: Path) -> Path:
     if folder.is_dir():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
-    draft = folder.with_name(f".{folder.name}.{id(wheels):x}")
-    shutil.rmtree(draft, ignore_errors=True)
-    try:
-        for wheel in wheels:
-            unpack_wheel(wheel, draft)
-        draft.rename(folder)
-    except OSError:
-        if not folder.is_dir():
-            raise
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as scratch:
+        draft = Path(scratch) / "site"
+        draft.mkdir()
+        for index, wheel in enumerate(wheels):
+            shutil.copytree(unpack_wheel(wheel, Path(scratch) / str(index)), draft, dirs_exist_ok=True)
+        try:
+            draft.rename(folder)
+        except OSError:
+            # Another run made the same folder meanwhile: its name says what is in it.
+            if not folder.is_dir():
+                raise
     return folder
 
 
