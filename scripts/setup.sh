@@ -110,6 +110,7 @@ missing() {
 
 # --- Debian packages -------------------------------------------------------------------------------------------------
 
+# shellcheck disable=SC1091
 os_release() { (. /etc/os-release && eval "echo \"\${$1:-}\"") 2>/dev/null || true; }
 
 is_debian() { command -v apt-get >/dev/null && [[ " $(os_release ID) $(os_release ID_LIKE) " == *" debian "* ]]; }
@@ -142,9 +143,10 @@ install_packages() { # $1: lines of missing()
         packages=${packages//$backported/}
         add_backports
     fi
-    say "installs with apt-get: $packages$backported"
-    apt update || say "apt-get update complained (see above); goes on with the package lists there are"
     # shellcheck disable=SC2086  # package names, split on purpose
+    say "installs with apt-get:" $packages $backported
+    apt update || say "apt-get update complained (see above); goes on with the package lists there are"
+    # shellcheck disable=SC2086
     [ -z "${packages// /}" ] || apt install -y --no-install-recommends $packages
     # shellcheck disable=SC2086
     [ -z "$backported" ] ||

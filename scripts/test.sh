@@ -17,7 +17,7 @@ format_of_kernels() {
         echo "clang-format: not checked here, its wheel does not exist for riscv64"
         return
     fi
-    find kernels -name '*.cpp' -o -name '*.h' | xargs --no-run-if-empty clang-format --dry-run --Werror
+    find kernels \( -name '*.cpp' -o -name '*.h' \) -exec clang-format --dry-run --Werror {} +
 }
 
 stage_unit() { pytest -m "not container and not emulated and not long"; }
