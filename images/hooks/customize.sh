@@ -31,7 +31,7 @@ done
 
 cp -R --preserve=mode,timestamps "$RVVBENCH_OVERLAY/." "$root/"
 
-# A fixed number of shards, each in a process of its own: what a process compiled before can show in the bytes that it writes.
+# A fixed number of shards, each in a process of its own: what a process compiled before can show in the bytes it writes.
 shards=8
 python=$(cd "$root/usr/bin" && echo python3.*[0-9])
 [ -z "$RVVBENCH_TWIN" ] || python=/.rvvbench/bin/$python
@@ -47,7 +47,7 @@ cp "$root/var/lib/dpkg/status" "$RVVBENCH_STATUS"
 
 # What belongs to this host or to this build: where packages came from, the name, the resolver.
 rm -f "$root/etc/apt/sources.list" "$root"/etc/apt/sources.list.d/* "$root/etc/apt/apt.conf.d/99mmdebstrap"
-rm -f "$root/etc/hostname" "$root/etc/resolv.conf"
+rm -f "$root/etc/dpkg/dpkg.cfg.d/rvvbench-build" "$root/etc/hostname" "$root/etc/resolv.conf"
 rm -f "$root"/var/cache/debconf/*-old "$root"/var/lib/dpkg/*-old "$root/var/cache/ldconfig/aux-cache"
 if [ -f "$root/.rvvbench/added" ]; then
 	while read -r path; do

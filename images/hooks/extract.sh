@@ -1,14 +1,15 @@
 #!/bin/sh
 # Essential packages are extracted, nothing is configured yet. $1 is the root filesystem.
 #
-# For a foreign architecture, programs that dpkg and maintainer scripts start by the hundred come from the host's architecture: the
-# same versions from the same suite, run by the kernel directly instead of by the emulator. They live in a folder that is first on
-# PATH and is removed at the end, with the libraries and the loader that they need.
+# For a foreign architecture, programs that dpkg and maintainer scripts start by the hundred come from the host's
+# architecture: the same versions from the same suite, run by the kernel directly instead of by the emulator. They live in
+# a folder that is first on PATH and is removed at the end, with the libraries and the loader that they need.
 set -euf
 root=$1
 
-# Told to dpkg here and not by mmdebstrap, which would pass every essential package through a filter that takes longer than all the
-# rest of this stage. What it has extracted already is removed.
+# Told to dpkg here and not by mmdebstrap, which would pass every essential package through a filter that takes longer
+# than all the rest of this stage. What it has extracted already is removed.
+echo force-unsafe-io >"$root/etc/dpkg/dpkg.cfg.d/rvvbench-build"
 for pattern in $RVVBENCH_EXCLUDE; do
 	echo "path-exclude=$pattern" >>"$root/etc/dpkg/dpkg.cfg.d/rvvbench"
 done

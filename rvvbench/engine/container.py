@@ -119,7 +119,8 @@ def created(engine: Engine, spec: ContainerSpec) -> Iterator[Any]:
         container = engine.client.containers.create(**create_arguments(spec))
     except APIError as refused:
         if isinstance(refused, ImageNotFound) or "image not known" in _said(refused):
-            raise EnvironmentLacks("podman has no such image", where=spec.image, mend="rvvbench image build") from refused
+            mend = "rvvbench image build"
+            raise EnvironmentLacks("podman has no such image", where=spec.image, mend=mend) from refused
         raise RvvbenchError(f"podman cannot create the container: {_said(refused)}", where=spec.image) from refused
     try:
         yield container

@@ -28,7 +28,8 @@ from rvvbench.image.verify import ImageRef, check_inside, look_up
 
 # What runs natively while a foreign root filesystem is put together, see images/hooks/extract.sh.
 TWIN_PACKAGES = (
-    "dpkg", "tar", "gzip", "dash", "coreutils", "sed", "grep", "findutils", "debianutils", "perl-base", "openssl", "python3-minimal",
+    "dpkg", "tar", "gzip", "dash", "coreutils", "sed", "grep", "findutils", "debianutils", "perl-base", "openssl",
+    "python3-minimal",
 )  # fmt: skip
 
 
@@ -45,7 +46,7 @@ class LockedPackages:
 class BuiltImage:
     """An image that was built, imported and verified.
 
-    `packages`: every Debian package and its version. `differences`: where they are not the locked ones; empty without a lock.
+    `packages`: every Debian package and its version. `differences`: where they are not the locked ones, if there is a lock.
     `provenance`: what the labels say and what only this build knows (`expiry_ignored`).
     """
 
@@ -62,7 +63,7 @@ class BuiltImage:
 
     @property
     def is_unexplained(self) -> bool:
-        """The versions are the locked ones and the digest is not: the recipe or the builder changed, and the lock did not."""
+        """The versions are the locked ones and the digest is not: the recipe changed, and the lock did not."""
         return bool(self.locked and self.locked.digest and not self.differences and self.locked.digest != self.digest)
 
     def unexplained_error(self) -> ManifestError:
@@ -100,10 +101,11 @@ def build_image(
 ) -> BuiltImage:
     """Build `recipe` for `arch` and import it under `recipe.image_name(arch)`.
 
-    When the suite no longer serves the locked versions, the image is built from what it serves and `differences` say so. A build
-    that fails leaves no image and no files but its log below `state_dir/images`.
+    When the suite no longer serves the locked versions, the image is built from what it serves and `differences` say so.
+    A build that fails leaves no image and no files but its log below `state_dir/images`.
 
-    Raises EnvironmentLacks (tools, emulator, network, disk, expired suite), ManifestError (recipe or pin wrong), RvvbenchError.
+    Raises EnvironmentLacks (tools, emulator, network, disk, expired suite), ManifestError (recipe or pin wrong),
+    RvvbenchError (anything else that mmdebstrap or podman says).
     """
     progress = progress or (lambda phase, line: None)
     if arch not in recipe.model.architectures:
@@ -230,7 +232,7 @@ class _Build:
         return overlay
 
     def twin(self, source: Source) -> Path | None:
-        """Programs of the host's architecture from the same suite; None where the image is of this architecture anyway."""
+        """Programs of the host's architecture from the same suite; None where the image is of this architecture."""
         if not self.foreign or self.recipe.model.variant != "minbase":
             return None
         twin = self.work / "twin"
@@ -244,17 +246,16 @@ class _Build:
     def root_filesystem(self, source: Source, overlay: Path, twin: Path | None) -> oci.Layer:
         """The root filesystem as one uncompressed tar."""
         model = self.recipe.model
-        extra = ["--dpkgopt=force-unsafe-io"]
+        hooks = self._hooks()
+        extra: list[str] = []
         if model.variant == "minbase":
-            extra += [
-                f"--{stage}-hook={self.recipe.hooks / stage}.sh" for stage in ("extract", "essential", "customize")
-            ]
+            extra += [f"--{stage}-hook={hooks / stage}.sh" for stage in ("extract", "essential", "customize")]
         command = mmdebstrap.arguments(
             source, self.arch, model.variant, model.packages, "-", output_format="tar", extra=extra
         )
         env = {
             "SOURCE_DATE_EPOCH": str(model.source_date_epoch),
-            "RVVBENCH_HOOKS": str(self.recipe.hooks),
+            "RVVBENCH_HOOKS": str(hooks),
             "RVVBENCH_TWIN": str(twin or ""),
             "RVVBENCH_OVERLAY": str(overlay),
             "RVVBENCH_STATUS": str(self.work / "status"),
@@ -271,6 +272,15 @@ class _Build:
             )
         return layers[0]
 
+    def _hooks(self) -> Path:
+        """The hooks as they were when the recipe was hashed."""
+        folder = self.work / "hooks"
+        folder.mkdir()
+        for name, data in self.recipe.hooks.items():
+            (folder / name).write_bytes(data)
+            (folder / name).chmod(0o755)
+        return folder
+
     def packages(self, served: dict[str, str]) -> dict[str, str]:
         """What is installed, from dpkg; an extracted root filesystem has no dpkg, and holds what was resolved."""
         status = self.work / "status"
@@ -278,7 +288,12 @@ class _Build:
 
     def _run(self, phase: str, command: list[str], **options: Any) -> list[str]:
         return mmdebstrap.run(
-            command, phase=phase, progress=self.progress, log=self.log, scratch=self.work / phase.replace(" ", "-"), **options
+            command,
+            phase=phase,
+            progress=self.progress,
+            log=self.log,
+            scratch=self.work / ("scratch-" + phase.replace(" ", "-")),
+            **options,
         )
 
 
@@ -296,7 +311,7 @@ def _labels(recipe: Recipe, packages: Mapping[str, str]) -> dict[str, str]:
 
 
 def _import(engine: Engine, image: oci.Image, name: str, arch: str) -> None:
-    """Import and check that podman has what we wrote; what it replaces under the name is removed where nothing uses it."""
+    """Import, check that podman has what we wrote, and remove what it replaces under the name if nothing uses it."""
     from podman.errors import APIError
 
     before = look_up(engine, name)

@@ -31,7 +31,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Image:
-    """What makes an image. `digest` is the manifest's, `image_id` the config's (podman's image ID), both "sha256:..."."""
+    """What makes an image. `digest` is the manifest's, `image_id` the config's (podman's image ID), as "sha256:..."."""
 
     manifest: bytes
     config: bytes

@@ -55,11 +55,14 @@ class RecipeModel(BaseModel):
 
 @dataclass(frozen=True)
 class Recipe:
-    """A recipe and where it comes from. `sha256` covers its content, the hooks, and the version of the builder."""
+    """A recipe and where it comes from. `hooks`: the programs that take part in building it, by file name.
+
+    `sha256` covers the content, the hooks, and the version of the builder.
+    """
 
     model: RecipeModel
     path: Path
-    hooks: Path
+    hooks: dict[str, bytes]
     sha256: str
     package_lines: dict[str, int]
 
@@ -96,9 +99,9 @@ def load_recipe(name: str, folder: Path | None = None) -> Recipe:
         place = tuple(first["loc"])
         where = f"{path}:{_line_of(text, place)}"
         raise ManifestError(f"{'.'.join(map(str, place))}: {first['msg']}", where=where) from error
-    hooks = folder / "hooks"
+    hooks = _hook_files(folder / "hooks")
     lines = {package: _line_of(text, ("packages", index)) for index, package in enumerate(model.packages)}
-    return Recipe(model, path, hooks, recipe_sha256(model, _hook_files(hooks)), lines)
+    return Recipe(model, path, hooks, recipe_sha256(model, hooks), lines)
 
 
 def recipe_sha256(model: RecipeModel, hooks: dict[str, bytes]) -> str:

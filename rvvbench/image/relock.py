@@ -1,13 +1,12 @@
-"""The machine-local lock: images that a moved suite forced this machine to build from other versions than the committed lock's.
+"""The machine-local lock: images that a moved suite forced this machine to build from other versions than the lock's.
 
-File `state_dir()/rvvbench.local.lock.yaml`. An entry counts as long as the committed lock still names the digest it replaces.
+File `state_dir()/rvvbench.local.lock.yaml`. An entry counts as long as the committed lock names the digest it replaces.
 """
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
-import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -72,7 +71,7 @@ def read(state_dir: Path) -> LocalLock:
 def current(
     state_dir: Path, recipe: str, arch: str, *, locked_digest: str | None, recipe_sha256: str
 ) -> RelockedImage | None:
-    """The entry that counts now. None when there is none or it is stale: another locked digest or another recipe since."""
+    """The entry that counts now, None when there is none or the lock or the recipe has moved on since."""
     entry = read(state_dir).images.get(recipe, {}).get(arch)
     if entry is None or entry.replaces != locked_digest or entry.recipe_sha256 != recipe_sha256:
         return None
@@ -108,7 +107,7 @@ def _save(state_dir: Path, lock: LocalLock) -> None:
     path = state_dir / FILE
     fresh = path.with_suffix(".new")
     fresh.write_text(yaml.safe_dump(lock.model_dump(mode="json", by_alias=True), sort_keys=False))
-    os.replace(fresh, path)
+    fresh.replace(path)
 
 
 @contextlib.contextmanager

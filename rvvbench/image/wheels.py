@@ -35,7 +35,7 @@ def fetch(wheel: Wheel, cache: Path, where: str) -> Path:
 
 
 def unpack(wheel: Wheel, path: Path, site: Path, epoch_s: int) -> None:
-    """Unpack below `site`, modes and times made equal, and with the INSTALLER and RECORD that a dropped file leaves true."""
+    """Unpack below `site`, modes and times made equal; dropped files are gone from RECORD too."""
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
             if member.is_dir() or any(fnmatch.fnmatch(member.filename, pattern) for pattern in wheel.drop):
