@@ -1,0 +1,121 @@
+"""The kernels' own test program at every vector length under QEMU, and natively on this machine."""
+
+from __future__ import annotations
+
+import json
+import platform
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rvvbench import project
+from rvvbench.engine.service import Engine
+from rvvbench.image.recipe import load_recipe
+from rvvbench.image.verify import look_up
+from rvvbench.provide.kernels import build_kernel_tests
+from rvvbench.target.select import host_arch
+
+pytestmark = [
+    pytest.mark.container,
+    pytest.mark.skipif(
+        platform.machine() == "riscv64", reason="cross-compiling needs a toolchain image for this machine"
+    ),
+]
+
+VECTOR_LENGTHS = (128, 256, 512, 1024)
+ALL_ONES = "rvv_ta_all_1s=true,rvv_ma_all_1s=true"
+
+
+@dataclass(frozen=True)
+class Programs:
+    """The test program for riscv64 and for this machine."""
+
+    riscv64: Path
+    host: Path
+
+
+@pytest.fixture(scope="module")
+def programs() -> Programs:
+    state_dir = project.state_dir()
+    here = host_arch(platform.machine())
+    built: list[Path] = []
+    with Engine(state_dir) as engine:
+        toolchain = look_up(engine, load_recipe("toolchain").image_name(here))
+        assert toolchain is not None, "no toolchain image: rvvbench image build toolchain"
+        for arch in ("riscv64", here):
+            runtime = look_up(engine, load_recipe("runtime").image_name(arch))
+            assert runtime is not None, f"no runtime image: rvvbench image build runtime --arch {arch}"
+            built.append(
+                build_kernel_tests(
+                    arch=arch,
+                    source_dir=project.root() / "kernels",
+                    engine=engine,
+                    toolchain_image=toolchain,
+                    runtime_image=runtime,
+                    state_dir=state_dir,
+                    progress=print,
+                )
+            )
+    return Programs(*built)
+
+
+def emulated(program: Path, cpu: str, *arguments: str) -> str:
+    qemu = shutil.which("qemu-riscv64-static") or shutil.which("qemu-riscv64")
+    assert qemu is not None, "QEMU is not installed: make setup"
+    return output([qemu, "-cpu", cpu, str(program), *arguments])
+
+
+def output(command: list[str]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr[-4000:] or done.stdout[-4000:]
+    return done.stdout
+
+
+def verdict(text: str) -> dict[str, Any]:
+    report: dict[str, Any] = json.loads(text.splitlines()[-1])
+    return report
+
+
+@pytest.fixture(scope="module")
+def native(programs: Programs) -> dict[str, Any]:
+    return verdict(output([str(programs.host)]))
+
+
+@pytest.mark.parametrize("vlen", VECTOR_LENGTHS)
+def test_every_kernel_is_right_to_the_last_bit_with_agnostic_tails_of_ones(
+    programs: Programs, native: dict[str, Any], vlen: int
+) -> None:
+    report = verdict(emulated(programs.riscv64, f"rv64,v=true,vlen={vlen},{ALL_ONES}"))
+    assert report["failures"] == 0
+    assert (report["rvv"], report["vlen_bits"]) == (True, vlen)
+    assert report["hash"] == native["hash"]
+    listed = {line.split()[0] for line in emulated(programs.riscv64, "rv64,v=true", "--list").splitlines()}
+    assert set(report["kernels"]) == listed
+    assert all(cases > 0 for cases in report["kernels"].values())
+
+
+def test_the_rvv_kernels_are_the_ones_that_are_dispatched(programs: Programs) -> None:
+    report = verdict(emulated(programs.riscv64, f"rv64,v=true,vlen=256,{ALL_ONES}"))
+    rows = {int(m): name for m, name in report["dispatch"].items()}
+    assert {m: rows[m] for m in range(1, 7)} == {m: f"packed_linear_bf16_m{m}_npair_rvv" for m in range(1, 7)}
+    assert {rows[m] for m in rows if m > 6} == {"packed_linear_bf16_npair_blocked_rvv"}
+
+
+def test_without_v_the_portable_kernel_runs_and_no_vector_instruction(programs: Programs) -> None:
+    available = [
+        line.split()[0]
+        for line in emulated(programs.riscv64, "rv64,v=false", "--list").splitlines()
+        if "unavail" not in line
+    ]
+    assert available == ["packed_linear_bf16_portable"]
+    emulated(programs.riscv64, "rv64,v=false", "--kernel", "packed_linear_bf16_portable")
+
+
+def test_the_portable_kernel_is_right_on_this_machine(native: dict[str, Any]) -> None:
+    assert native["failures"] == 0
+    assert native["rvv"] is False
+    assert list(native["kernels"]) == ["packed_linear_bf16_portable"]
