@@ -86,7 +86,8 @@ class Engine:
     def sweep(self) -> list[str]:
         """Remove what dead harnesses left: containers, running ones too, and services. Returns container names."""
         removed = []
-        found = self.client.containers.list(all=True, filters={"label": [owner.LABEL]})
+        # podman-py turns a list of filters into the text of that list, which matches nothing: one string.
+        found = self.client.containers.list(all=True, filters={"label": owner.LABEL})
         for container in found:
             # podman-py's list fills in labels only after an inspect
             details = self.client.containers.get(container.id)

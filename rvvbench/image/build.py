@@ -32,6 +32,9 @@ TWIN_PACKAGES = (
     "python3-minimal",
 )  # fmt: skip
 
+# For a root filesystem that is extracted only; hooks/customize.sh does it for one that is configured.
+FORGET_MIRROR = 'cd "$1/etc" && rm -f apt/sources.list apt/apt.conf.d/99mmdebstrap hostname resolv.conf'
+
 
 @dataclass(frozen=True)
 class LockedPackages:
@@ -46,7 +49,7 @@ class LockedPackages:
 class BuiltImage:
     """An image that was built, imported and verified.
 
-    `packages`: every Debian package and its version. `differences`: where they are not the locked ones, if there is a lock.
+    `packages`: every Debian package and its version. `differences`: where they are not the locked ones.
     `provenance`: what the labels say and what only this build knows (`expiry_ignored`).
     """
 
@@ -101,7 +104,7 @@ def build_image(
 ) -> BuiltImage:
     """Build `recipe` for `arch` and import it under `recipe.image_name(arch)`.
 
-    When the suite no longer serves the locked versions, the image is built from what it serves and `differences` say so.
+    When the suite no longer serves the locked versions, it is built from what is served, and `differences` say so.
     A build that fails leaves no image and no files but its log below `state_dir/images`.
 
     Raises EnvironmentLacks (tools, emulator, network, disk, expired suite), ManifestError (recipe or pin wrong),
@@ -203,11 +206,7 @@ class _Build:
             output_format="null",
             extra=["--simulate", "--verbose"],
         )
-        try:
-            lines = self._run("resolve", command)
-        except MissingPackage as missing:
-            raise ManifestError(missing.cause, where=self.recipe.where(missing.package), mend=missing.mend) from missing
-        return parse_simulation(lines)
+        return parse_simulation(self._run("resolve", command))
 
     def overlay(self) -> Path:
         """A folder with what is not Debian's, laid out from the root."""
@@ -250,6 +249,8 @@ class _Build:
         extra: list[str] = []
         if model.variant == "minbase":
             extra += [f"--{stage}-hook={hooks / stage}.sh" for stage in ("extract", "essential", "customize")]
+        else:
+            extra.append(f"--extract-hook={FORGET_MIRROR}")
         command = mmdebstrap.arguments(
             source, self.arch, model.variant, model.packages, "-", output_format="tar", extra=extra
         )
@@ -287,14 +288,13 @@ class _Build:
         return parse_status(status.read_text()) if status.exists() else dict(sorted(served.items()))
 
     def _run(self, phase: str, command: list[str], **options: Any) -> list[str]:
-        return mmdebstrap.run(
-            command,
-            phase=phase,
-            progress=self.progress,
-            log=self.log,
-            scratch=self.work / ("scratch-" + phase.replace(" ", "-")),
-            **options,
-        )
+        scratch = self.work / ("scratch-" + phase.replace(" ", "-"))
+        try:
+            return mmdebstrap.run(
+                command, phase=phase, progress=self.progress, log=self.log, scratch=scratch, **options
+            )
+        except MissingPackage as missing:
+            raise ManifestError(missing.cause, where=self.recipe.where(missing.package), mend=missing.mend) from missing
 
 
 def _labels(recipe: Recipe, packages: Mapping[str, str]) -> dict[str, str]:

@@ -24,14 +24,14 @@ class ListedImage:
 
 def list_images(engine: Engine) -> list[ListedImage]:
     """Our images, by name."""
-    found = []
-    for image in engine.client.images.list(filters={"label": [f"{LABEL}.recipe"]}):
+    found: list[ListedImage] = []
+    # One string: podman-py turns a list of filters into the text of that list, which matches nothing.
+    for image in engine.client.images.list(filters={"label": f"{LABEL}.recipe"}):
         attributes = engine.client.images.get(image.id).attrs
         labels = attributes.get("Labels") or {}
-        names = attributes.get("RepoTags") or [None]
-        found.append(
+        found += [
             ListedImage(
-                name=names[0],
+                name=name,
                 recipe=labels[f"{LABEL}.recipe"],
                 arch=attributes["Architecture"],
                 digest=attributes.get("Digest", ""),
@@ -40,5 +40,6 @@ def list_images(engine: Engine) -> list[ListedImage]:
                 size_bytes=int(attributes.get("Size", 0)),
                 packages=len(labels.get(f"{LABEL}.packages", "").splitlines()),
             )
-        )
+            for name in attributes.get("RepoTags") or [None]
+        ]
     return sorted(found, key=lambda image: (image.recipe, image.arch, image.name or ""))

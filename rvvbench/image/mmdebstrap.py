@@ -119,7 +119,7 @@ def run(
 
     `in_memory` allows its scratch space to be a tmpfs where memory is ample.
 
-    Raises one of the family's errors, see `explain`. The process and its children are gone afterwards, after Ctrl-C too.
+    Raises one of the family's errors, see `explain`. Its processes are gone afterwards, after Ctrl-C too.
     """
     scratch.mkdir(parents=True, exist_ok=True)
     in_memory = in_memory and memory_is_ample(Path("/proc/meminfo").read_text())
