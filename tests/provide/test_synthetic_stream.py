@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -46,6 +47,14 @@ def test_bf16_rounds_to_the_nearest_and_ties_to_even(value: float) -> None:
     # Towards zero lies the truncated pattern, away from it the next one; of two equally near ones the even wins.
     nearest = min((below, below + 1), key=lambda pattern: (distance(pattern), pattern % 2))
     assert stream.to_bf16(exact)[0] == nearest
+
+
+@pytest.mark.parametrize(
+    ("bits", "pattern"),
+    [(0x3F808000, 0x3F80), (0x3F818000, 0x3F82), (0xBF808000, 0xBF80), (0xBF818000, 0xBF82), (0x3F808001, 0x3F81)],
+)
+def test_bf16_ties_go_to_the_even_pattern(bits: int, pattern: int) -> None:
+    assert stream.to_bf16(np.array([bits], np.uint32).view(np.float32))[0] == pattern
 
 
 @given(st.fractions(min_value=Fraction(1, 10**6), max_value=10**6))
