@@ -109,6 +109,7 @@ class Engine:
     def _start_private(self) -> None:
         podman = self.facts.podman
         assert podman is not None, "quirks() refuses a host without podman"
+        self._sweep_services()
         here = owner.this_process()
         home = self._state_dir / "engine" / f"{here.pid}-{secrets.token_hex(4)}"
         home.mkdir(parents=True, mode=0o700)

@@ -40,9 +40,9 @@ class Source:
 
 def require_tools() -> None:
     """Raises EnvironmentLacks where the host cannot build images."""
-    missing = [tool for tool in ("mmdebstrap", "arch-test", "unshare") if shutil.which(tool) is None]
+    missing = [tool for tool in ("mmdebstrap", "arch-test", "unshare", "setpriv") if shutil.which(tool) is None]
     if missing:
-        packages = " ".join("util-linux" if tool == "unshare" else tool for tool in missing)
+        packages = " ".join("util-linux" if tool in ("unshare", "setpriv") else tool for tool in missing)
         raise EnvironmentLacks(f"{', '.join(missing)} is not installed", mend=f"apt-get install {packages}")
     if os.geteuid() != 0:
         raise EnvironmentLacks("building an image needs root", mend="run the command as root, or with sudo -E")
@@ -92,10 +92,22 @@ def parse_apt_settings(dump: str) -> dict[str, str]:
 def in_private_mounts(command: Sequence[str], scratch: Path, *, in_memory: bool) -> list[str]:
     """The command in a mount namespace of its own, so that no mount outlives it even after kill -9.
 
-    With `in_memory`, `scratch` is a tmpfs inside the namespace, which vanishes with it.
+    With `in_memory`, `scratch` is a tmpfs inside the namespace, which vanishes with it. The command is told to
+    end when this process dies.
     """
     prepare = f'mount -t tmpfs -o mode=755 tmpfs "{scratch}" && ' if in_memory else ""
-    return ["unshare", "--mount", "--propagation=private", "sh", "-c", f'{prepare}exec "$@"', "sh", *command]
+    return [
+        "setpriv",
+        "--pdeathsig=TERM",
+        "unshare",
+        "--mount",
+        "--propagation=private",
+        "sh",
+        "-c",
+        f'{prepare}exec "$@"',
+        "sh",
+        *command,
+    ]
 
 
 def memory_is_ample(meminfo: str) -> bool:

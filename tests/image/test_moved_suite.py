@@ -5,8 +5,12 @@ Needs podman, mmdebstrap, QEMU and root, and no network but loopback.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -164,3 +168,43 @@ def test_a_failed_build_leaves_nothing_but_its_log(
     left = [path.name for path in (state / "images").iterdir() if not path.name.startswith(".toy")]
     assert left == ["toy-riscv64.log"]
     assert look_up(engine, recipe.image_name("riscv64")) is None
+
+
+def test_a_build_whose_harness_is_killed_ends_and_is_swept_by_the_next(
+    engine: Engine, recipe: Recipe, repository: ToyRepository, tmp_path: Path
+) -> None:
+    state = tmp_path / "state"
+    repository.publish("1.0")
+    repository.hold()
+    program = f"""
+from pathlib import Path
+from rvvbench.engine.service import Engine
+from rvvbench.image.build import build_image
+from rvvbench.image.recipe import load_recipe
+with Engine(Path({str(state)!r})) as engine:
+    build_image(load_recipe("toy", Path({str(recipe.path.parent)!r})), "riscv64", engine=engine,
+                state_dir=Path({str(state)!r}), mirror={repository.mirror!r})
+"""
+    process = subprocess.Popen([sys.executable, "-c", program])
+    repository.was_asked.wait(timeout=60)
+    process.kill()
+    process.wait()
+    deadline = time.monotonic() + 30
+    while _mentions(str(state)):
+        assert time.monotonic() < deadline, "mmdebstrap outlives the harness"
+        time.sleep(0.1)
+    assert list((state / "images").glob(".build-*")) != []
+    repository.release()
+    built(engine, recipe, repository, state)
+    assert list((state / "images").glob(".build-*")) == []
+
+
+def _mentions(text: str) -> list[str]:
+    """Command lines of processes that mention a path."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            if text in line and "mmdebstrap" in line:
+                found.append(line)
+    return found

@@ -11,6 +11,7 @@ import threading
 from datetime import UTC, datetime
 from email.utils import format_datetime
 from pathlib import Path
+from typing import Any
 
 SUITE = "toy"
 
@@ -43,7 +44,10 @@ class ToyRepository:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        handler = functools.partial(_Quiet, directory=str(root))
+        self.was_asked = threading.Event()
+        self._may_answer = threading.Event()
+        self._may_answer.set()
+        handler = functools.partial(_Holding, self.was_asked, self._may_answer, directory=str(root))
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
@@ -67,6 +71,14 @@ class ToyRepository:
             lines.append(f"Valid-Until: {_date(valid_until)}")
         lines += ["SHA256:", f" {hashlib.sha256(packages).hexdigest()} {len(packages)} {index}"]
         (self.root / "dists" / SUITE / "Release").write_text("\n".join(lines) + "\n")
+
+    def hold(self) -> None:
+        """Answer nobody until `release`; `was_asked` is set when somebody asks."""
+        self.was_asked.clear()
+        self._may_answer.clear()
+
+    def release(self) -> None:
+        self._may_answer.set()
 
     def close(self) -> None:
         self._server.shutdown()
@@ -99,7 +111,16 @@ class ToyRepository:
         return "\n".join(control + found) + "\n"
 
 
-class _Quiet(http.server.SimpleHTTPRequestHandler):
+class _Holding(http.server.SimpleHTTPRequestHandler):
+    def __init__(self, asked: threading.Event, may_answer: threading.Event, *args: Any, **options: Any) -> None:
+        self._asked, self._may_answer = asked, may_answer
+        super().__init__(*args, **options)
+
+    def do_GET(self) -> None:
+        self._asked.set()
+        self._may_answer.wait()
+        super().do_GET()
+
     def log_message(self, format: str, *args: object) -> None:
         """Nothing: a test's output is the test's."""
 
