@@ -1,4 +1,4 @@
-"""Writing wheels whose bytes depend on their content only: fixed times, sorted names, no build isolation, no network."""
+"""Writing wheels whose bytes depend on their content only: fixed times, sorted names, no isolation, no network."""
 
 from __future__ import annotations
 
