@@ -92,7 +92,7 @@ def test_every_projection_that_fails_changes_every_token(generated: Get, name: s
         assert (broken != tokens).all(), projection
 
 
-def test_a_projection_that_loses_its_last_rows_or_columns_shows_in_the_logits(generated: Get) -> None:
+def test_a_projection_that_loses_its_last_rows_or_columns_moves_the_logits(generated: Get) -> None:
     checkpoint = generated("llama-mini")
     how = replace(reference.FLOAT64, dtype=np.float32)
     ids = prompts(checkpoint, 1)
@@ -104,7 +104,8 @@ def test_a_projection_that_loses_its_last_rows_or_columns_shows_in_the_logits(ge
             damaged = whole.weights[name].copy()
             damaged[cut] = 0
             _, changed = reference.generate(replace(whole, weights={**whole.weights, name: damaged}, cache={}), ids, 1)
-            assert np.abs(changed - logits).max() > 0.04, (projection, cut)
+            # Exact arithmetic here: BF16 rounding moves the logits by as much, so no run could tell.
+            assert np.abs(changed - logits).max() > 0.02, (projection, cut)
 
 
 def test_a_wrong_entry_of_the_key_value_cache_changes_a_token(generated: Get) -> None:
