@@ -187,7 +187,7 @@ def _checkpoint(resolved: Resolved, state_dir: Path, progress: Progress) -> Chec
         files = {name: PinnedFile(file.sha256, file.size) for name, file in model.synthetic.files.items()}
         return ensure_synthetic(
             SyntheticModel(model.name, model.config, model.synthetic.algorithm, model.synthetic.seed, files),
-            folder,
+            folder / f"{model.name}-synthetic-{model.synthetic.seed}",
             progress=told,
             where=lambda name: places.where(("synthetic", "files", name, "sha256")),
         )
@@ -202,7 +202,7 @@ def _checkpoint(resolved: Resolved, state_dir: Path, progress: Progress) -> Chec
         model.hub.repo,
         model.hub.revision,
         locked.files,
-        folder,
+        folder / f"{model.name}-hub-{model.hub.revision[:12]}",
         progress=told,
         where=lambda name: resolved.lock.document.where(("models", model.name, "files", name)),
     )
