@@ -8,8 +8,9 @@
 #   OUT      folder for the results; objects go to OUT/obj
 #   TARGET   ops    OUT/_ops.so, the extension that torch loads
 #            tests  OUT/kernel_tests, static, torch-free
+#            tidy   no result: clang-tidy over the core, failing on what .clang-tidy calls an error
 #
-# Environment: CXX (clang++-22), JOBS (number of processors).
+# Environment: CXX (clang++-22), TIDY (clang-tidy-22), JOBS (number of processors).
 set -eu
 
 arch=$1 sysroot=${2%/} out=$3
@@ -74,6 +75,11 @@ for target in "$@"; do
     tests)
       { core_files; for file in "$source"/tests/*.cpp; do echo "$base $file"; done; } | compile
       $cxx $common $base -static -fuse-ld=lld -o "$out/kernel_tests" $(objects core tests) ;;
+    tidy)
+      core_files | while read -r line; do
+        file=${line##* }
+        echo "${TIDY:-clang-tidy-22} --quiet --config-file=$source/.clang-tidy $file -- $common ${line% *}"
+      done | xargs -P "$jobs" -I '{}' sh -c 'echo "{}" >&2; {}' ;;
     *) echo "build.sh: unknown target $target" >&2; exit 2 ;;
   esac
 done

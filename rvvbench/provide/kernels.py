@@ -91,6 +91,21 @@ def build_kernel_tests(
     return folder / "kernel_tests"
 
 
+def tidy_kernels(
+    *,
+    arch: str,
+    source_dir: Path,
+    engine: Engine,
+    toolchain_image: Image,
+    runtime_image: Image,
+    state_dir: Path,
+) -> None:
+    """clang-tidy over the torch-free core as it is compiled for `arch`; raises EnvironmentLacks with what it found."""
+    folder = state_dir / "kernels" / "tidy" / arch
+    with exclusive(folder.parent, arch):
+        _compile("tidy", Build(arch, source_dir, engine, toolchain_image, runtime_image, state_dir), folder)
+
+
 @dataclass(frozen=True)
 class Build:
     """What to compile, with what, against what."""

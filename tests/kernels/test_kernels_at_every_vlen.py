@@ -6,17 +6,14 @@ import json
 import platform
 import shutil
 import subprocess
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rvvbench import project
-from rvvbench.engine.service import Engine
-from rvvbench.image.recipe import load_recipe
-from rvvbench.image.verify import look_up
-from rvvbench.provide.kernels import build_kernel_tests
+from rvvbench.provide.kernels import build_kernel_tests, tidy_kernels
 from rvvbench.target.select import host_arch
 
 pytestmark = [
@@ -39,28 +36,9 @@ class Programs:
 
 
 @pytest.fixture(scope="module")
-def programs() -> Programs:
-    state_dir = project.state_dir()
+def programs(build_arguments: Callable[[str], dict[str, Any]]) -> Programs:
     here = host_arch(platform.machine())
-    built: list[Path] = []
-    with Engine(state_dir) as engine:
-        toolchain = look_up(engine, load_recipe("toolchain").image_name(here))
-        assert toolchain is not None, "no toolchain image: rvvbench image build toolchain"
-        for arch in ("riscv64", here):
-            runtime = look_up(engine, load_recipe("runtime").image_name(arch))
-            assert runtime is not None, f"no runtime image: rvvbench image build runtime --arch {arch}"
-            built.append(
-                build_kernel_tests(
-                    arch=arch,
-                    source_dir=project.root() / "kernels",
-                    engine=engine,
-                    toolchain_image=toolchain,
-                    runtime_image=runtime,
-                    state_dir=state_dir,
-                    progress=print,
-                )
-            )
-    return Programs(*built)
+    return Programs(*(build_kernel_tests(progress=print, **build_arguments(arch)) for arch in ("riscv64", here)))
 
 
 def emulated(program: Path, cpu: str, *arguments: str) -> str:
@@ -119,3 +97,8 @@ def test_the_portable_kernel_is_right_on_this_machine(native: dict[str, Any]) ->
     assert native["failures"] == 0
     assert native["rvv"] is False
     assert list(native["kernels"]) == ["packed_linear_bf16_portable"]
+
+
+@pytest.mark.parametrize("arch", ["riscv64", "host"])
+def test_clang_tidy_finds_no_mistakes(build_arguments: Callable[[str], dict[str, Any]], arch: str) -> None:
+    tidy_kernels(**build_arguments(host_arch(platform.machine()) if arch == "host" else arch))
