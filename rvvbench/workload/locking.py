@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from rvvbench.errors import RvvbenchError
+from rvvbench.image import relock
 from rvvbench.image.recipe import load_recipe
 from rvvbench.manifest.drift import Drift
-from rvvbench.manifest.lock import Lock, LockedGit, LockedModel, LockFile
+from rvvbench.manifest.lock import Lock, LockedGit, LockedImage, LockedModel, LockFile
 from rvvbench.progress import Progress
 
 ResolveBranch = Callable[[str, str], str]
@@ -27,6 +29,25 @@ class Unresolved:
 def recipe_hashes() -> dict[str, str]:
     """sha256 of every recipe as it stands today."""
     return {name: load_recipe(name).sha256 for name in RECIPES}
+
+
+def adopt_images(lock: Lock, state_dir: Path) -> tuple[Lock, list[str]]:
+    """The lock with every image that this machine built from today's recipes; names of those that changed it."""
+    images = {name: dict(entries) for name, entries in lock.images.items()}
+    adopted: list[str] = []
+    for name in RECIPES:
+        recipe = load_recipe(name)
+        for arch, local in relock.read(state_dir).images.get(name, {}).items():
+            if local.recipe_sha256 != recipe.sha256:
+                continue
+            images.setdefault(name, {})[arch] = LockedImage(
+                digest=local.digest,
+                recipe_sha256=local.recipe_sha256,
+                suite=recipe.model.suite,
+                packages=dict(local.packages),
+            )
+            adopted.append(f"{name} {arch} {local.digest}")
+    return lock.model_copy(update={"images": images}), adopted
 
 
 def resolve_online(
