@@ -6,8 +6,8 @@ setup:
 	@scripts/setup.sh
 
 demo: setup
-	$(rvvbench) image build --accept-expired --if-missing toolchain
-	$(rvvbench) image build --accept-expired --if-missing runtime --arch riscv64
+	$(rvvbench) image build --accept-expired --accept-rebuilt --if-missing toolchain
+	$(rvvbench) image build --accept-expired --accept-rebuilt --if-missing runtime --arch riscv64
 	$(rvvbench) run llama-one-batch --target auto
 
 test: setup

@@ -23,7 +23,7 @@ format_of_kernels() {
 stage_unit() { pytest -m "not container and not emulated and not long"; }
 
 stage_images() {
-    local build="rvvbench image build --accept-expired --if-missing" host
+    local build="rvvbench image build --accept-expired --accept-rebuilt --if-missing" host
     case $(uname -m) in
         x86_64) host=amd64 ;;
         aarch64) host=arm64 ;;
