@@ -29,6 +29,13 @@ class Run:
     events: Events
     passes: list[Pass] = field(default_factory=list)
 
+    def keep(self, one: Pass) -> None:
+        """Keep a pass for scoring, and have its times and tokens on disk at once: a kill must not lose them."""
+        step = len(self.passes)
+        self.passes.append(one)
+        times = {"start_ns": one.start_ns, "end_ns": one.end_ns}
+        self.events.write("pass", t_ns=one.end_ns, step=step, **times, token_ids=one.token_ids)
+
 
 def main(spec: Spec) -> int:
     """Run, and return the exit code. Whatever fails becomes an `error` event."""
@@ -79,11 +86,11 @@ def measure(run: Run) -> None:
     events.write("model_loaded", seconds=load_s, weight_bytes=batch.weight_bytes())
     events.write("memory", **memory.own_event("loaded", ROLE, is_emulated=is_emulated))
     start = time.monotonic()
-    batch.run(spec.warmup_input_ids, spec.output_len, [])
+    batch.run(spec.warmup_input_ids, spec.output_len, lambda _: None)
     events.write("warmup", seconds=time.monotonic() - start)
     attestation.reset(kernels)
     events.write("measured_start")
-    batch.run(spec.input_ids, spec.output_len, run.passes)
+    batch.run(spec.input_ids, spec.output_len, run.keep)
     end_ns = time.monotonic_ns()
     proven = attestation.fields(kernels)
     events.write("memory", **memory.own_event("measured", ROLE, is_emulated=is_emulated))

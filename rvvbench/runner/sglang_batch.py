@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import time
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,9 +52,9 @@ class Batch:
         """Bytes of the parameters, shared ones once; packed copies are buffers and not counted."""
         return sum(weight.numel() * weight.element_size() for weight in self.model.parameters())
 
-    def run(self, prompts: Sequence[Sequence[int]], output_len: int, passes: list[Pass]) -> None:
-        """One prefill and output_len - 1 decode steps from empty pools. Appends each pass as it ends, so that those
-        before a failure are kept. The time of a pass includes sampling and bringing the token ids to Python.
+    def run(self, prompts: Sequence[Sequence[int]], output_len: int, keep: Callable[[Pass], None]) -> None:
+        """One prefill and output_len - 1 decode steps from empty pools. Hands each pass to `keep` as it ends, between
+        the times that are measured. The time of a pass includes sampling and bringing the token ids to Python.
         """
         from sglang.benchmark import one_batch
 
@@ -67,13 +67,13 @@ class Batch:
         next_ids, logits, batch = self.runner.extend(requests)
         self.runner.synchronize()
         token_ids = next_ids.tolist()
-        passes.append(Pass(start_ns, time.monotonic_ns(), token_ids, logits))
+        keep(Pass(start_ns, time.monotonic_ns(), token_ids, logits))
         for _ in range(output_len - 1):
             start_ns = time.monotonic_ns()
             next_ids, logits = self.runner.decode(next_ids, batch)
             self.runner.synchronize()
             token_ids = next_ids.tolist()
-            passes.append(Pass(start_ns, time.monotonic_ns(), token_ids, logits))
+            keep(Pass(start_ns, time.monotonic_ns(), token_ids, logits))
         self.runner.cleanup(batch)
 
 
