@@ -37,34 +37,37 @@ class KernelWheel:
     compiler: str
 
 
-def build_kernels(
-    *,
-    arch: str,
-    source_dir: Path,
-    engine: Engine,
-    toolchain_image: Image,
-    runtime_image: Image,
-    state_dir: Path,
-    progress: Callable[[str], None],
-) -> KernelWheel:
-    """The wheel of the kernels in `source_dir` (the folder `kernels/`) for `arch` ("riscv64", "amd64", "arm64").
+@dataclass(frozen=True)
+class Build:
+    """What to compile (`source_dir` is the folder `kernels/`), for which `arch` (Debian's name), with and against what."""
+
+    arch: str
+    source_dir: Path
+    engine: Engine
+    toolchain_image: Image
+    runtime_image: Image
+    state_dir: Path
+
+
+def build_kernels(build: Build, progress: Callable[[str], None]) -> KernelWheel:
+    """The wheel of the kernels.
 
     The key is SHA-256 over the sources, the build script with its flags, and the digests of both images. A wheel of
     the same key is taken as it is, after its hash was checked; equal keys give equal bytes. Raises EnvironmentLacks
     with the compiler's words where it does not compile.
     """
-    key = kernel_key(arch, source_dir, toolchain_image.digest, runtime_image.digest)
-    base = state_dir / "kernels" / arch
+    key = kernel_key(build.arch, build.source_dir, build.toolchain_image.digest, build.runtime_image.digest)
+    base = build.state_dir / "kernels" / build.arch
     folder = base / key[:32]
     with exclusive(base, folder.name):
         known = _known(folder)
         if known is not None:
             return known
         shutil.rmtree(folder, ignore_errors=True)
-        progress(f"compiling the kernels for {arch}")
-        ended = _compile("ops", Build(arch, source_dir, engine, toolchain_image, runtime_image, state_dir), folder)
+        progress(f"compiling the kernels for {build.arch}")
+        ended = _compile("ops", build, folder)
         progress(f"compiled in {ended.seconds:.0f} s")
-        content = wheel_content(source_dir, arch, (folder / "_ops.so").read_bytes())
+        content = wheel_content(build.source_dir, build.arch, (folder / "_ops.so").read_bytes())
         path = write_wheel(content, folder)
         library_sha256 = hashlib.sha256(content.files["sgl_kernel/_ops.so"]).hexdigest()
         wheel = KernelWheel(path, key, sha256_of(path), library_sha256, folder / "build.log", _first_line(ended))
@@ -73,49 +76,20 @@ def build_kernels(
     return wheel
 
 
-def build_kernel_tests(
-    *,
-    arch: str,
-    source_dir: Path,
-    engine: Engine,
-    toolchain_image: Image,
-    runtime_image: Image,
-    state_dir: Path,
-    progress: Callable[[str], None],
-) -> Path:
+def build_kernel_tests(build: Build, progress: Callable[[str], None]) -> Path:
     """The static test program of the kernels for `arch`; as `build_kernels`, but always compiled anew (10 s)."""
-    folder = state_dir / "kernels" / "tests" / arch
-    with exclusive(folder.parent, arch):
-        progress(f"compiling the kernels' tests for {arch}")
-        _compile("tests", Build(arch, source_dir, engine, toolchain_image, runtime_image, state_dir), folder)
+    folder = build.state_dir / "kernels" / "tests" / build.arch
+    with exclusive(folder.parent, build.arch):
+        progress(f"compiling the kernels' tests for {build.arch}")
+        _compile("tests", build, folder)
     return folder / "kernel_tests"
 
 
-def tidy_kernels(
-    *,
-    arch: str,
-    source_dir: Path,
-    engine: Engine,
-    toolchain_image: Image,
-    runtime_image: Image,
-    state_dir: Path,
-) -> None:
+def tidy_kernels(build: Build) -> None:
     """clang-tidy over the torch-free core as it is compiled for `arch`; raises EnvironmentLacks with what it found."""
-    folder = state_dir / "kernels" / "tidy" / arch
-    with exclusive(folder.parent, arch):
-        _compile("tidy", Build(arch, source_dir, engine, toolchain_image, runtime_image, state_dir), folder)
-
-
-@dataclass(frozen=True)
-class Build:
-    """What to compile, with what, against what."""
-
-    arch: str
-    source_dir: Path
-    engine: Engine
-    toolchain_image: Image
-    runtime_image: Image
-    state_dir: Path
+    folder = build.state_dir / "kernels" / "tidy" / build.arch
+    with exclusive(folder.parent, build.arch):
+        _compile("tidy", build, folder)
 
 
 def kernel_key(arch: str, source_dir: Path, toolchain_digest: str, runtime_digest: str) -> str:

@@ -16,7 +16,7 @@ from rvvbench.manifest.models import DebianSource, Stack, WheelSource
 from rvvbench.manifest.resolve import Resolved
 from rvvbench.progress import Progress
 from rvvbench.provide.checkpoint import CheckpointDir, PinnedFile, SyntheticModel, ensure_hub, ensure_synthetic
-from rvvbench.provide.kernels import KernelWheel, build_kernels
+from rvvbench.provide.kernels import Build, KernelWheel, build_kernels
 from rvvbench.provide.plugin import PluginWheel, build_plugin
 from rvvbench.provide.wheel import unpack_wheel
 from rvvbench.record.schema import Image
@@ -118,15 +118,8 @@ def kernels_for(
     progress.phase(f"kernels for {arch}")
     runtime = image or use_image(lock, stack.image, arch, engine=engine, state_dir=state_dir)
     toolchain = use_image(lock, stack.toolchain, host_arch(platform.machine()), engine=engine, state_dir=state_dir)
-    return build_kernels(
-        arch=arch,
-        source_dir=project.root() / "kernels",
-        engine=engine,
-        toolchain_image=toolchain.ref,
-        runtime_image=runtime.ref,
-        state_dir=state_dir,
-        progress=progress.line,
-    )
+    build = Build(arch, project.root() / "kernels", engine, toolchain.ref, runtime.ref, state_dir)
+    return build_kernels(build, progress.line)
 
 
 def check_stack(resolved: Resolved, image: UsedImage) -> None:

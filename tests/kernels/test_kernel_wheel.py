@@ -64,15 +64,10 @@ def source(tmp_path: Path) -> Path:
 @pytest.fixture
 def build(compiler: Compiler, source: Path, tmp_path: Path) -> Build:
     def call(arch: str = "riscv64", runtime: str = RUNTIME) -> KernelWheel:
-        return build_kernels(
-            arch=arch,
-            source_dir=source,
-            engine=None,  # type: ignore[arg-type]
-            toolchain_image=FakeImage("toolchain", TOOLCHAIN),
-            runtime_image=FakeImage("runtime", runtime),
-            state_dir=tmp_path / "state",
-            progress=lambda line: None,
-        )
+        images = FakeImage("toolchain", TOOLCHAIN), FakeImage("runtime", runtime)
+        engine: Any = None
+        made = kernels.Build(arch, source, engine, *images, tmp_path / "state")
+        return build_kernels(made, lambda line: None)
 
     return call
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from rvvbench.provide.kernels import build_kernel_tests, tidy_kernels
+from rvvbench.provide.kernels import Build, build_kernel_tests, tidy_kernels
 from rvvbench.target.select import host_arch
 
 pytestmark = [
@@ -36,9 +36,9 @@ class Programs:
 
 
 @pytest.fixture(scope="module")
-def programs(build_arguments: Callable[[str], dict[str, Any]]) -> Programs:
+def programs(build_of: Callable[[str], Build]) -> Programs:
     here = host_arch(platform.machine())
-    return Programs(*(build_kernel_tests(progress=print, **build_arguments(arch)) for arch in ("riscv64", here)))
+    return Programs(*(build_kernel_tests(build_of(arch), print) for arch in ("riscv64", here)))
 
 
 def emulated(program: Path, cpu: str, *arguments: str) -> str:
@@ -100,5 +100,5 @@ def test_the_portable_kernel_is_right_on_this_machine(native: dict[str, Any]) ->
 
 
 @pytest.mark.parametrize("arch", ["riscv64", "host"])
-def test_clang_tidy_finds_no_mistakes(build_arguments: Callable[[str], dict[str, Any]], arch: str) -> None:
-    tidy_kernels(**build_arguments(host_arch(platform.machine()) if arch == "host" else arch))
+def test_clang_tidy_finds_no_mistakes(build_of: Callable[[str], Build], arch: str) -> None:
+    tidy_kernels(build_of(host_arch(platform.machine()) if arch == "host" else arch))
