@@ -39,7 +39,7 @@ class KernelWheel:
 
 @dataclass(frozen=True)
 class Build:
-    """What to compile (`source_dir`: the folder `kernels`), for which `arch` in Debian's words, with and against what."""
+    """What to compile (`source_dir`: the folder `kernels`), for which `arch` (Debian's word), with and against what."""
 
     arch: str
     source_dir: Path
