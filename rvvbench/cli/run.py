@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
 import shlex
 
 import typer
 
 from rvvbench import project
-from rvvbench.cli.console import out, progress
+from rvvbench.cli.console import err, out, progress
 from rvvbench.errors import CheckFailed, UsageError
 from rvvbench.manifest.resolve import require_resolved, resolve
 
@@ -31,6 +32,7 @@ def run(
     from rvvbench.workload.machine import select_target
     from rvvbench.workload.one_batch import run_one_batch
     from rvvbench.workload.provision import provide
+    from rvvbench.workload.run_id import new_run_id
 
     if markdown and json_output:
         raise UsageError("--markdown and --json exclude each other")
@@ -53,9 +55,14 @@ def run(
         for name in engine.sweep():
             shown.line(f"removed {name}, left by a run that died")
         provision = provide(resolved, chosen, engine, state_dir=state_dir, progress=shown)
-        finished = run_one_batch(
-            resolved, chosen, provision, engine, state_dir=state_dir, replay=replay, progress=shown
-        )
+        run_id = new_run_id(experiment, datetime.datetime.now(datetime.UTC))
+        try:
+            finished = run_one_batch(
+                resolved, chosen, provision, engine, state_dir=state_dir, replay=replay, progress=shown, run_id=run_id
+            )
+        except KeyboardInterrupt:
+            err.print(f"no record; the events so far are in {state_dir / 'runs' / run_id}", soft_wrap=True)
+            raise
     record = finished.record
     if json_output:
         typer.echo(render_json(record))

@@ -26,7 +26,6 @@ from rvvbench.record.schema import Target as RecordTarget
 from rvvbench.record.store import RecordStore
 from rvvbench.target.select import Target, environment
 from rvvbench.workload.provision import Provision
-from rvvbench.workload.run_id import new_run_id
 from rvvbench.workload.spec import EVENTS_NAME, Pins, Prompts, expected, one_batch_spec, variant_environment
 
 RUNNER = Path(__file__).resolve().parent.parent / "runner"
@@ -65,7 +64,7 @@ def run_one_batch(
     state_dir: Path,
     replay: str,
     progress: Progress,
-    run_id: str | None = None,
+    run_id: str,
 ) -> Finished:
     """Run every fresh process, derive, validate and store the record.
 
@@ -74,20 +73,22 @@ def run_one_batch(
     """
     started = datetime.datetime.now(datetime.UTC)
     experiment = resolved.experiment
-    run_id = run_id or new_run_id(experiment.name, started)
     run_dir = state_dir / "runs" / run_id
     run_dir.mkdir(parents=True)
     wanted = prompts(resolved)
     pins = Pins(provision.checkpoint_files, provision.kernels_sha256)
     before = snapshot().plain()
     ran: dict[str, list[Ran]] = {variant.name: [] for variant in resolved.variants}
+    notes = list(provision.notes)
     for index in range(experiment.fresh_processes):
         for variant in resolved.variants:
             progress.phase(f"{variant.name}: process {index + 1} of {experiment.fresh_processes}")
             row = f"{variant.name}/none"
             spec = one_batch_spec(resolved, target, variant, wanted, pins, run_id=run_id, row=row, process_index=index)
             folder = run_dir / variant.name / str(index)
-            ran[variant.name].append(_run_process(resolved, target, provision, engine, variant, spec, folder, progress))
+            ended = _run_process(resolved, target, provision, engine, variant, spec, folder)
+            notes += [f"{row}, process {index}: {problem}" for problem in problems(ended, resolved)]
+            ran[variant.name].append(Ran(read_events(folder / "out" / EVENTS_NAME), ended.exit_code))
     after = snapshot().plain()
     rows = [_row(resolved, target, variant, pins, ran[variant.name]) for variant in resolved.variants]
     record = build_record(
@@ -106,7 +107,7 @@ def run_one_batch(
         image=provision.image_of_record(),
         rows=rows,
         replay=replay,
-        notes=provision.notes,
+        notes=notes,
     )
     path = RecordStore(state_dir / "results").write(record)
     return Finished(record, path, run_dir)
@@ -143,8 +144,7 @@ def _run_process(
     variant: Variant,
     spec: dict[str, Any],
     folder: Path,
-    progress: Progress,
-) -> Ran:
+) -> ContainerExit:
     out = folder / "out"
     out.mkdir(parents=True)
     spec_dir = folder / "spec"
@@ -170,19 +170,17 @@ def _run_process(
             run_id=str(spec["run_id"]),
             shm_bytes=1 << 30,
         )
-        ended = run_container(engine, container)
-    for problem in _problems(ended, resolved):
-        progress.line(problem)
-    return Ran(read_events(out / EVENTS_NAME), container_exit_code=ended.exit_code)
+        return run_container(engine, container)
 
 
-def _problems(ended: ContainerExit, resolved: Resolved) -> Iterator[str]:
+def problems(ended: ContainerExit, resolved: Resolved) -> Iterator[str]:
+    """What a reader of the record must know of how a container ran, beyond its events."""
+    if ended.memory is not None and ended.memory.limit_bytes is None:
+        yield f"the memory limit of {resolved.board.memory_limit_bytes} bytes was not in force: {ended.memory.reason}"
     if ended.timed_out:
         yield f"killed after {resolved.experiment.timeouts_s.process:.0f} s (timeouts_s.process)"
     if ended.oom_killed:
         yield "killed for want of memory"
-    if ended.exit_code:
-        yield f"the container ended with {ended.exit_code}"
 
 
 @contextmanager
