@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -15,7 +16,10 @@ from rich.status import Status
 
 from rvvbench.errors import RvvbenchError
 
-out = Console(highlight=False)
+# A file or a pipe has no edge to wrap at: wide enough there for a table with a line per row.
+_WIDTH = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 120
+
+out = Console(highlight=False, width=_WIDTH)
 err = Console(stderr=True, highlight=False)
 
 
