@@ -84,4 +84,4 @@ def read_cgroup_memory(folder: Path) -> tuple[CgroupMemory, dict[str, str]]:
 
 def _bytes(stat: Mapping[str, str], name: str) -> int | None:
     text = stat.get(name, "")
-    return int(text) if text.isdigit() else None
+    return int(text) if text.isdecimal() else None

@@ -22,16 +22,10 @@ class Stat:
     """
 
     command: str
-    state: str
     parent: int
     cpu_ticks: int
     reaped_ticks: int
     started: int
-
-    @property
-    def ended(self) -> bool:
-        """Whether it runs no more and only waits for its parent to take notice."""
-        return self.state in ("Z", "X")
 
 
 @dataclass(frozen=True)
@@ -78,13 +72,13 @@ class ProcessTree:
         self._strangers: set[int] = set()
 
     def look(self) -> Look:
-        """The tree now. A process that ends while it is looked at is left out."""
-        present = {int(name) for name in os.listdir(self._proc) if name.isdigit()}  # noqa: PTH208 (half the cost)
+        """The tree now. Who has ended and only waits for its parent has no memory, and is no member."""
+        present = {int(name) for name in os.listdir(self._proc) if name.isdecimal()}  # noqa: PTH208 (half the cost)
         stats = self._members(present)
         members = [
             Member(pid, stat.command, memory, stat.cpu_ticks / self._ticks_per_s)
             for pid, stat in sorted(stats.items())
-            if not stat.ended and (memory := self._memory(pid)) is not None
+            if (memory := self._memory(pid)) is not None
         ]
         ticks = sum(stat.cpu_ticks + stat.reaped_ticks for stat in stats.values())
         return Look(tuple(members), ticks / self._ticks_per_s if members else None)
@@ -142,7 +136,6 @@ def parse_stat(text: str) -> Stat | None:
         user, system, reaped_user, reaped_system = (int(field) for field in fields[11:15])
         return Stat(
             command=head.partition("(")[2],
-            state=fields[0],
             parent=int(fields[1]),
             cpu_ticks=user + system,
             reaped_ticks=reaped_user + reaped_system,
@@ -180,6 +173,6 @@ def _kib_lines(text: str, names: tuple[str, ...]) -> dict[str, int]:
     found: dict[str, int] = {}
     for line in text.splitlines():
         name, _, rest = line.partition(":")
-        if name in names and rest.split()[:1] and rest.split()[0].isdigit():
+        if name in names and rest.split()[:1] and rest.split()[0].isdecimal():
             found[name] = int(rest.split()[0]) * 1024
     return found

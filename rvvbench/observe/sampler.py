@@ -15,6 +15,7 @@ of the field, in the first event that lacks it.
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import threading
 import time
@@ -30,6 +31,7 @@ from rvvbench.observe.moment import Moment, moment
 from rvvbench.observe.process_tree import Look, ProcessTree, read_pss_bytes
 
 SCHEMA = "rvvbench/samples/1"
+PSS_PART = 0.25
 
 Sample = dict[str, Any]
 Emit = Callable[[Sample], None]
@@ -42,17 +44,24 @@ class Pace:
     """How often. `interval_s` for everything but PSS, `pss_interval_s` for PSS (None: never), for which the kernel
     walks every page of a process.
 
-    `cpu_share` of one core is what sampling may use: half of it for PSS, half for the rest. What costs more than that
-    on this machine is done less often than the intervals say.
+    `cpu_share` of one core is what sampling may use, `PSS_PART` of it for PSS. What costs more than that on this
+    machine is done less often than the intervals say.
     """
 
     interval_s: float = 1.0
     pss_interval_s: float | None = 10.0
     cpu_share: float = 0.008
 
-    def pause_s(self, interval_s: float, cost_s: float) -> float:
+    def pause_s(self, cost_s: float) -> float:
         """From the start of one sample to the start of the next, when one costs `cost_s` of CPU time."""
-        return max(interval_s, cost_s / (self.cpu_share / 2))
+        part = 1.0 if self.pss_interval_s is None else 1.0 - PSS_PART
+        return max(self.interval_s, cost_s / (self.cpu_share * part))
+
+    def pss_pause_s(self, cost_s: float) -> float:
+        """The same for PSS; for ever where it is not asked for."""
+        return (
+            math.inf if self.pss_interval_s is None else max(self.pss_interval_s, cost_s / (self.cpu_share * PSS_PART))
+        )
 
 
 @dataclass(frozen=True)
@@ -113,7 +122,7 @@ class Sampler:
 
     def _sample_until(self, wait: Wait) -> None:
         group, no_group = memory_group(self._root_pid, self._edges.roots)
-        pss_due_ns = self._edges.clock_ns()
+        pss_due_s = -math.inf if self._pace.pss_interval_s is not None else math.inf
         stop = False
         while True:
             start_ns, cost_s = self._edges.clock_ns(), self._edges.own_cpu_s()
@@ -122,10 +131,9 @@ class Sampler:
             cost_s = self._edges.own_cpu_s() - cost_s
             if stop or not look.members:
                 return
-            if self._pace.pss_interval_s is not None and start_ns >= pss_due_ns:
-                pause_s = self._pace.pause_s(self._pace.pss_interval_s, self._sample_pss(look))
-                pss_due_ns = start_ns + round(pause_s * 1e9)
-            due_ns = start_ns + round(self._pace.pause_s(self._pace.interval_s, cost_s) * 1e9)
+            if start_ns / 1e9 >= pss_due_s:
+                pss_due_s = start_ns / 1e9 + self._pace.pss_pause_s(self._sample_pss(look))
+            due_ns = start_ns + round(self._pace.pause_s(cost_s) * 1e9)
             stop = wait(max(0.0, (due_ns - self._edges.clock_ns()) / 1e9))
 
     def _sample(self, look: Look, group: Path | None, no_group: str) -> None:

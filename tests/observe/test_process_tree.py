@@ -115,6 +115,17 @@ def test_processes_that_are_none_of_the_tree_are_read_once(board: Any) -> None:
     assert pids(tree) == [10]
 
 
+def test_the_number_of_a_stranger_that_is_gone_can_come_back_as_one_of_ours(board: Any) -> None:
+    put(board, 10, 1)
+    put(board, 20, 1)
+    tree = tree_of(board)
+    tree.look()
+    end(board, 20)
+    tree.look()
+    put(board, 20, 10)
+    assert pids(tree) == [10, 20]
+
+
 def test_this_very_process_is_seen() -> None:
     (member, *_) = ProcessTree(os.getpid()).look().members
     assert member.pid == os.getpid()
