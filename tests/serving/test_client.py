@@ -98,6 +98,7 @@ def test_a_closed_loop_sends_the_next_request_when_a_slot_is_free(tmp_path: Path
         ("r3", 3.0),
     ]
     assert [outcome.request for outcome in played.outcomes] == ["r0", "r1", "r2", "r3"]
+    assert [request.scheduled_ns for request in played.requests] == [request.sent_ns for request in played.requests]
 
 
 def test_an_open_loop_sends_each_request_when_it_is_due_however_slow_the_server_is(tmp_path: Path) -> None:
@@ -106,6 +107,24 @@ def test_an_open_loop_sends_each_request_when_it_is_due_however_slow_the_server_
     assert at_s(played.named("request_sent")) == [0.0, 0.5, 1.0, 1.5]
     assert played.named("load_start")[0]["rate_per_s"] == 2.0
     assert [outcome.error for outcome in played.outcomes] == [None] * 4
+
+
+def test_an_open_loop_never_sends_before_a_request_is_due_although_a_timer_fires_early(tmp_path: Path) -> None:
+    def slow() -> int:
+        return START_NS + (clock() - START_NS) // 2
+
+    path = tmp_path / "events.jsonl"
+    server = ScriptedServer(lambda _: answer(QUICK))
+
+    async def main() -> None:
+        with Events(path, clock=slow) as events:
+            one = client.Server("127.0.0.1", 1, TIMEOUTS, events, clock=slow, connect=server.connect)
+            await client.open_loop(one, "m", [ask(0, 2), ask(1, 2)], arrivals=client.Arrivals("fixed", 1.0))
+
+    run(main())
+    played = Played((), read_events(path).events, server)
+    assert at_s(played.named("request_sent")) == pytest.approx([0.0, 1.0])
+    assert at_s(played.named("request_sent"))[1] >= 1.0
 
 
 def test_poisson_arrivals_are_the_same_for_the_same_seed_and_reach_the_wire(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rvvbench.runner.http_response import HttpError, Response
@@ -16,6 +16,7 @@ def fed(pieces: list[bytes]) -> tuple[Response, bytes]:
     return response, b"".join(response.feed(piece) for piece in pieces)
 
 
+@settings(deadline=None)
 @given(st.lists(st.binary(min_size=1, max_size=40), max_size=8), st.data())
 def test_however_the_bytes_are_cut_the_body_is_the_same(chunks: list[bytes], data: st.DataObject) -> None:
     wire = HEAD + b"".join(map(framed, chunks)) + LAST
@@ -52,6 +53,12 @@ def test_a_body_without_length_ends_when_the_connection_closes() -> None:
     assert response.complete
 
 
+def test_a_body_that_ended_stays_ended_when_the_connection_closes() -> None:
+    response, _ = fed([HEAD + LAST])
+    response.close()
+    assert response.complete
+
+
 def test_a_chunked_body_does_not_end_when_the_connection_closes() -> None:
     response, _ = fed([HEAD + framed(b"ab")])
     response.close()
@@ -67,6 +74,7 @@ def test_a_chunked_body_does_not_end_when_the_connection_closes() -> None:
         HEAD + b"0x5\r\n",
         HEAD + b"\r\n",
         HEAD + b"1\r\nabc\r\n",
+        HEAD + b"1\r\nabc5\r\nabcde\r\n",
         b"HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n",
         b"HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\n",
         b"x" * 70_000,

@@ -166,6 +166,31 @@ def test_token_ids_that_the_server_counts_otherwise_invalidate(tmp_path: Path) -
     ]
 
 
+def test_tokens_that_the_server_does_not_count_prove_nothing(tmp_path: Path) -> None:
+    assert invalid(play(tmp_path, lambda _: answer(EVEN, completion_tokens=None))) == [
+        ("token-count-unproven", "request r0: the server did not count its tokens")
+    ]
+
+
+def test_a_prompt_that_the_server_does_not_count_proves_nothing(tmp_path: Path) -> None:
+    assert invalid(play(tmp_path, lambda _: answer(EVEN, prompt_tokens=None))) == [
+        ("prompt-length-unproven", "request r0: the server did not count its prompt")
+    ]
+
+
+def test_fewer_requests_than_declared_are_found(tmp_path: Path) -> None:
+    played = play(tmp_path, lambda _: answer(EVEN), count=2)
+    assert invalid(played, requests=4) == [("request-count", "load measured: 2 requests were started, 4 are declared")]
+
+
+def test_a_prompt_without_a_digest_is_not_proven_to_be_new(tmp_path: Path) -> None:
+    played = play(tmp_path, lambda _: answer(EVEN))
+    events = [{key: value for key, value in event.items() if key != "input_sha256"} for event in played.events]
+    assert invalid(Played(played.outcomes, tuple(events), played.server)) == [
+        ("prompt-unproven", "request r0: the digest of its prompt is not known")
+    ]
+
+
 def test_a_shape_other_than_the_declared_one_invalidates(tmp_path: Path) -> None:
     played = play(tmp_path, lambda _: answer(EVEN))
     assert invalid(played, input_len=64, output_len=9) == [
@@ -188,7 +213,8 @@ def test_the_warm_up_prompt_measured_again_is_found(tmp_path: Path) -> None:
 def test_the_clients_own_queue_is_told_apart_from_ttft(tmp_path: Path) -> None:
     slow = answer(EVEN)
     request = one(tmp_path, Script(slow.pieces, connect_ms=250))
-    assert (values(request)["queue_s"], values(request)["ttft_s"]) == (0.25, 3.0)
+    found = values(request)
+    assert (found["queue_s"], found["ttft_s"], found["e2e_s"]) == (0.25, 3.0, 6.5)
 
 
 def test_two_requests_at_a_time_have_exact_global_figures(tmp_path: Path) -> None:

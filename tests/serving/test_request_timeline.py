@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rvvbench.record.other_tools import definitions
@@ -133,6 +133,7 @@ def some_events(draw: st.DrawFn) -> list[Event]:
     return found
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(some_events())
 def test_whatever_stands_in_the_events_every_figure_is_a_number_or_has_a_reason(events: list[Event]) -> None:
     found = requests(events)

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rvvbench.record.metrics import DEFINITIONS, emulated_id
@@ -58,6 +58,12 @@ def test_overlapping_decodes_count_their_time_once() -> None:
 def test_a_decode_within_another_adds_tokens_and_no_time() -> None:
     found = values(request("a", 0, 1, 9), request("b", 0, 2, 3), request("c", 0, 4, 5))
     assert found["decode_rate_global_tokens_per_s"] == 3 / 8
+
+
+def test_the_tokens_of_first_chunks_are_in_no_global_decode_rate() -> None:
+    one = request("a", 0, 1, 2, 3)
+    several = replace(one, chunks=(replace(one.chunks[0], tokens=5), *one.chunks[1:]))
+    assert values(several)["decode_rate_global_tokens_per_s"] == values(one)["decode_rate_global_tokens_per_s"] == 1.0
 
 
 def test_the_statistics_of_requests_are_theirs() -> None:
@@ -112,6 +118,7 @@ def test_an_emulated_figure_never_has_the_id_of_a_native_one(of: str) -> None:
         assert {figure.definition, emulated[name].definition} <= set(SERVING_DEFINITIONS)
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(1, 10**10), min_size=2, max_size=40))
 def test_decode_rate_tpot_and_the_mean_gap_say_the_same(gaps: list[int]) -> None:
     times = [sum(gaps[: index + 1]) / S for index in range(len(gaps))]
