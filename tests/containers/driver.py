@@ -58,7 +58,7 @@ def containers_of_rvvbench() -> list[str]:
     from rvvbench.engine.service import Engine
 
     with Engine(project.state_dir()) as engine:
-        found = engine.client.containers.list(all=True, filters={"label": [LABEL]})
+        found = engine.client.containers.list(all=True, filters={"label": LABEL})
         return [str(container.name) for container in found]
 
 
