@@ -135,7 +135,7 @@ def _image(facts: Facts, key: ImageKey, targets: tuple[TargetKind, ...]) -> Chec
     if facts.images is None:
         return replace(check, status="missing", found=f"podman was not asked: {facts.images_reason}", mend=SETUP)
     if key not in facts.images:
-        command = f"rvvbench image build --accept-expired {recipe}{' --arch ' + arch if recipe == 'runtime' else ''}"
+        command = f"rvvbench image build {recipe}{' --arch ' + arch if recipe == 'runtime' else ''}"
         return replace(check, status="missing", found="not built yet", mend=command)
     return check
 

@@ -39,14 +39,13 @@ def host_arch(machine: str) -> Arch:
 def select(choice: str, *, machine: str, has_vector: bool) -> Target:
     """The target that `choice` means on a machine of type `machine` (uname -m).
 
-    `auto` is `board` on riscv64 with V, else `emulated`. Raises UsageError for an unknown choice, EnvironmentLacks for
+    `auto` is `board` on riscv64, else `emulated`. Raises UsageError for an unknown choice, EnvironmentLacks for
     `board` on a machine that is none and for `emulated` on riscv64 itself.
     """
     if choice not in get_args(Choice):
         raise UsageError(f"unknown target {choice!r}", where="--target", mend=f"one of {', '.join(get_args(Choice))}")
-    is_board = machine == "riscv64" and has_vector
     if choice == "auto":
-        choice = "board" if is_board else "emulated"
+        choice = "board" if machine == "riscv64" else "emulated"
     if choice == "board":
         if machine != "riscv64":
             raise EnvironmentLacks(

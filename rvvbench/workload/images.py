@@ -35,14 +35,20 @@ class UsedImage:
         relocked = None
         if self.relocked is not None:
             relocked = Relocked(
-                reason="the Debian suite no longer serves the locked versions"
-                if self.relocked.replaces
-                else "the lock has no image for this architecture; built on this machine",
+                reason=_why(self.relocked),
                 differences=tuple(
                     PackageDifference(name=d.name, locked=d.locked, used=d.served) for d in self.relocked.differences
                 ),
             )
         return Image(name=self.ref.name, digest=self.ref.digest, arch=self.ref.arch, relocked=relocked)
+
+
+def _why(relocked: RelockedImage) -> str:
+    if relocked.differences:
+        return "the Debian suite no longer serves the locked versions"
+    if relocked.replaces:
+        return "the locked package versions gave other bytes on this machine than the locked digest"
+    return "the lock has no image for this architecture; built on this machine"
 
 
 def locked_image(lock: LockFile, recipe: str, arch: str) -> LockedImage | None:

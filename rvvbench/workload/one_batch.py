@@ -25,6 +25,7 @@ from rvvbench.record.schema import Heading, Record, Row
 from rvvbench.record.schema import Target as RecordTarget
 from rvvbench.record.store import RecordStore
 from rvvbench.target.select import Target, environment
+from rvvbench.workload.follow import following
 from rvvbench.workload.provision import Provision
 from rvvbench.workload.spec import EVENTS_NAME, Pins, Prompts, expected, one_batch_spec, variant_environment
 
@@ -86,7 +87,7 @@ def run_one_batch(
             row = f"{variant.name}/none"
             spec = one_batch_spec(resolved, target, variant, wanted, pins, run_id=run_id, row=row, process_index=index)
             folder = run_dir / variant.name / str(index)
-            ended = _run_process(resolved, target, provision, engine, variant, spec, folder)
+            ended = _run_process(resolved, target, provision, engine, variant, spec, folder, progress)
             notes += [f"{row}, process {index}: {problem}" for problem in problems(ended, resolved)]
             ran[variant.name].append(Ran(read_events(folder / "out" / EVENTS_NAME), ended.exit_code))
     after = snapshot().plain()
@@ -144,6 +145,7 @@ def _run_process(
     variant: Variant,
     spec: dict[str, Any],
     folder: Path,
+    progress: Progress,
 ) -> ContainerExit:
     out = folder / "out"
     out.mkdir(parents=True)
@@ -170,7 +172,8 @@ def _run_process(
             run_id=str(spec["run_id"]),
             shm_bytes=1 << 30,
         )
-        return run_container(engine, container)
+        with following(out / EVENTS_NAME, resolved.experiment.workload.output_len, progress):
+            return run_container(engine, container)
 
 
 def problems(ended: ContainerExit, resolved: Resolved) -> Iterator[str]:

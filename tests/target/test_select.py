@@ -10,6 +10,8 @@ from rvvbench.target.select import environment, select
 def test_auto_is_the_board_on_riscv64_with_vectors_and_emulation_elsewhere() -> None:
     assert select("auto", machine="riscv64", has_vector=True).kind == "board"
     assert select("auto", machine="x86_64", has_vector=False).kind == "emulated"
+    with pytest.raises(EnvironmentLacks, match="vector"):
+        select("auto", machine="riscv64", has_vector=False)
 
 
 def test_a_board_run_elsewhere_exits_with_3_and_says_why() -> None:

@@ -38,14 +38,14 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return digests
 
 
-def relocked(state_dir: Path, replaces: str | None) -> None:
+def relocked(state_dir: Path, replaces: str | None, *, differs: bool = True) -> None:
     recipe = load_recipe("runtime")
     entry = relock.RelockedImage(
         digest=OTHER,
         recipe_sha256=recipe.sha256,
         replaces=replaces,
         built_at=datetime(2026, 11, 30, tzinfo=UTC),
-        differences=(relock.DifferenceModel(name="python3-torch", locked="1", served="2"),),
+        differences=(relock.DifferenceModel(name="python3-torch", locked="1", served="2"),) if differs else (),
         packages={"python3-torch": "2"},
     )
     local = relock.LocalLock(images={"runtime": {"riscv64": entry}})
@@ -67,6 +67,17 @@ def test_after_the_suite_moved_the_local_image_is_used_and_the_record_says_what_
     marked = used.of_record().relocked
     assert marked is not None
     assert [(d.name, d.locked, d.used) for d in marked.differences] == [("python3-torch", "1", "2")]
+
+
+def test_other_bytes_from_the_locked_versions_are_not_blamed_on_the_suite(
+    lock: LockFile, asked: list[str], tmp_path: Path
+) -> None:
+    relocked(tmp_path, lock.lock.images["runtime"]["riscv64"].digest, differs=False)
+    used = use_image(lock, "runtime", "riscv64", engine=None, state_dir=tmp_path)  # type: ignore[arg-type]
+    marked = used.of_record().relocked
+    assert marked is not None
+    assert "other bytes" in marked.reason
+    assert marked.differences == ()
 
 
 def test_a_local_lock_made_against_another_digest_does_not_count(

@@ -1,1 +1,0 @@
-"""Inductor cache states."""
