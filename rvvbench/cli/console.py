@@ -13,6 +13,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 from rich.status import Status
+from rich.text import Text
 
 from rvvbench.errors import RvvbenchError
 
@@ -43,6 +44,7 @@ class TerminalProgress:
     def __init__(self) -> None:
         self._start = time.monotonic()
         self._title = ""
+        self._line = ""
         self._phase_start = self._start
         self._status: Status | None = None
 
@@ -51,17 +53,21 @@ class TerminalProgress:
         self._close()
         self._title = title
         self._phase_start = time.monotonic()
+        self._line = ""
         if err.is_terminal:
-            self._status = err.status(escape(title))
+            self._status = err.status(self)
             self._status.start()
         else:
             err.print(f"{time.monotonic() - self._start:6.0f} s  {escape(title)}", soft_wrap=True)
 
     def line(self, text: str) -> None:
         """Show the latest line of the running phase (terminals only: logs have the rest)."""
-        if self._status is not None:
-            seconds = time.monotonic() - self._phase_start
-            self._status.update(f"{escape(self._title)}  [dim]{seconds:.0f} s  {escape(text.strip()[:100])}[/]")
+        self._line = text.strip()
+
+    def __rich__(self) -> Text:
+        """The running phase, its seconds and its latest line: asked anew for every frame of the spinner."""
+        seconds = time.monotonic() - self._phase_start
+        return Text.assemble(self._title, (f"  {seconds:.0f} s  {self._line[:100]}", "dim"))
 
     def finish(self) -> None:
         """Close the last phase."""
