@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import difflib
+import os
 from pathlib import Path
 from typing import Any, TypeVar
 
-import yaml
 from pydantic import BaseModel, ValidationError
 
 from rvvbench.errors import ManifestError, UsageError
 from rvvbench.manifest.models import Board, Experiment, Model, Stack, Variant
-from rvvbench.manifest.source import Document, Key, load
+from rvvbench.manifest.source import Document, Key, load, parse_value
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -33,8 +33,17 @@ def validated(model: type[T], document: Document) -> T:
 
 
 def names(manifests: Path, kind: str) -> list[str]:
-    """Names of all manifests of a kind, sorted."""
-    return sorted(path.stem for path in (manifests / kind).glob("*.yaml"))
+    """Names of all manifests of a kind, sorted; raises ManifestError where the folder of the kind is missing."""
+    folder = manifests / kind
+    if not folder.is_dir():
+        override = os.environ.get("RVVBENCH_MANIFESTS")
+        raise ManifestError(
+            "this folder of manifests does not exist"
+            + (f"; the variable RVVBENCH_MANIFESTS says {override!r}" if override else ""),
+            where=str(folder),
+            mend="unset RVVBENCH_MANIFESTS, or let it name a folder that holds " + ", ".join(KINDS),
+        )
+    return sorted(path.stem for path in folder.glob("*.yaml"))
 
 
 def load_document(manifests: Path, kind: str, name: str) -> Document:
@@ -69,31 +78,36 @@ def load_manifest(manifests: Path, kind: str, name: str, model: type[T]) -> tupl
 def set_values(document: Document, settings: list[str]) -> Document:
     """Apply `--set key.path=value` options; values are read as YAML.
 
-    Raises UsageError for an option without `=`, or for a path that runs through something that is no mapping.
+    Raises UsageError for an option without `=`, for a path that runs through something that is no mapping or that
+    cannot be set, and ManifestError for a value that is not plain data.
     """
     for setting in settings:
         path, separator, text = setting.partition("=")
         if not separator or not path:
             raise UsageError(f"--set takes KEY=VALUE, not {setting!r}", mend="e.g. --set workload.output_len=16")
-        try:
-            value = yaml.safe_load(text)
-        except yaml.YAMLError as error:
-            raise UsageError(f"the value of --set {setting} is not YAML", where=f"--set {setting}") from error
+        option = f"--set {setting}"
         keys = path.split(".")
+        if not all(keys):
+            raise UsageError(f"{path!r} has an empty key", where=option, mend="e.g. --set workload.output_len=16")
+        if keys[0] == "targets":
+            raise UsageError(
+                "`targets` cannot be set: the overlay of the chosen target is applied already",
+                where=option,
+                mend=f"--set {'.'.join(keys[2:]) or 'KEY'}=VALUE",
+            )
+        value, places = parse_value(text, option, tuple(keys))
         node: Any = document.data
         for key in keys[:-1]:
             node = node.get(key) if isinstance(node, dict) else None
             if node is not None and not isinstance(node, dict):
-                raise UsageError(
-                    f"{path!r}: {key!r} is no mapping", where=f"--set {setting}", mend="rvvbench show EXPERIMENT"
-                )
+                raise UsageError(f"{path!r}: {key!r} is no mapping", where=option, mend="rvvbench show EXPERIMENT")
         nested: dict[str, Any] = {}
         inner = nested
         for key in keys[:-1]:
             inner[key] = {}
             inner = inner[key]
         inner[keys[-1]] = value
-        document = document.overlaid(nested, {tuple(keys): f"--set {setting}"})
+        document = document.overlaid(nested, places)
     return document
 
 
@@ -115,7 +129,9 @@ def _manifest_error(model: type[BaseModel], document: Document, error: Validatio
         where = document.where(path[:-1])
         mend = f"add `{path[-1]}:`"
     else:
-        cause = f"{shown}: {first['msg'].removeprefix('Value error, ')} (got {first['input']!r:.80})"
+        cause = first["msg"].removeprefix("Value error, ")
+        if path:
+            cause = f"{shown}: {cause} (got {first['input']!r:.80})"
     if len(problems) > 1:
         cause += f" (and {len(problems) - 1} more)"
     return ManifestError(cause, where=where, mend=mend)

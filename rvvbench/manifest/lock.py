@@ -72,7 +72,7 @@ class LockFile:
 def load_lock(manifests: Path) -> LockFile:
     """Read `rvvbench.lock.yaml`; raises ManifestError with file and line."""
     path = manifests / FILE_NAME
-    document = load(path)
+    document = load(path, mend="restore the file, e.g. `git checkout -- manifests`: the lock belongs to the manifests")
     return LockFile(validated(Lock, document), document, path)
 
 

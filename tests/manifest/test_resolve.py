@@ -134,3 +134,52 @@ def test_a_board_of_the_wrong_kind_is_refused(manifests: Path) -> None:
         resolve(manifests, "llama-one-batch", "emulated", settings=["board=bpi-f3"])
     with pytest.raises(ManifestError, match="arch: host"):
         resolve(manifests, "llama-one-batch", "host", settings=["board=bpi-f3"])
+
+
+@pytest.mark.parametrize("setting", ["targets.host.x=2", "targets=1", "workload..x=1", ".workload=1", "workload.=1"])
+def test_a_set_of_what_cannot_be_set_is_wrong_usage_at_the_option(manifests: Path, setting: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        resolve(manifests, "llama-one-batch", "host", settings=[setting])
+    assert caught.value.where == f"--set {setting}"
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "title=!foo bar",
+        "title=!!int abc",
+        "workload={seed: 1, seed: 2}",
+        "workload={output_len: many}",
+        "timeouts_s.process=.inf",
+        "timeouts_s.process=.nan",
+        "timeouts_s={process: .inf}",
+        "sample_interval_s=.inf",
+    ],
+)
+def test_a_set_to_no_plain_or_no_right_value_is_placed_at_the_option(manifests: Path, setting: str) -> None:
+    with pytest.raises(ManifestError) as caught:
+        resolve(manifests, "llama-one-batch", "host", settings=[setting])
+    assert caught.value.where == f"--set {setting}"
+
+
+@pytest.mark.parametrize("folder", ["nowhere", "empty"])
+def test_a_folder_without_manifests_is_an_error_that_names_folder_and_variable(tmp_path: Path, folder: str) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ManifestError, match="does not exist") as caught:
+        names(tmp_path / folder, "models")
+    assert caught.value.where == str(tmp_path / folder / "models")
+    assert caught.value.mend is not None
+    assert "RVVBENCH_MANIFESTS" in caught.value.mend
+
+
+def test_the_mend_of_a_missing_lock_restores_it(manifests: Path) -> None:
+    (manifests / "rvvbench.lock.yaml").unlink()
+    with pytest.raises(ManifestError) as caught:
+        resolve(manifests, "llama-one-batch", "host")
+    assert caught.value.mend is not None
+    assert "restore" in caught.value.mend
+
+
+def test_a_title_that_looks_like_a_date_is_text(manifests: Path) -> None:
+    resolved = resolve(manifests, "llama-one-batch", "host", settings=["title=2026-99-99"])
+    assert resolved.experiment.title == "2026-99-99"

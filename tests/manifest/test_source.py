@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rvvbench.errors import ManifestError
-from rvvbench.manifest.source import Document, parse
+from rvvbench.manifest.source import Document, load, parse, parse_value
 
 scalars = st.none() | st.booleans() | st.integers(-1000, 1000) | st.text("abc xyz", max_size=5)
 values = st.recursive(
@@ -74,3 +76,68 @@ def test_places_follow_an_overlay() -> None:
     assert merged.where(("a",)) == "base.yaml:1"
     assert merged.where(("b",)) == "over.yaml:2"
     assert merged.where(("b", 0)) == "over.yaml:2"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "!foo bar",
+        "!foo {a: 1}",
+        "!!set {a, b}",
+        "!!int abc",
+        "!!int ''",
+        "!!bool maybe",
+        "!!timestamp {a: 1}",
+        "!!binary aGk=",
+        "!!python/name:os.system",
+        "=",
+        "&a [*a]",
+        "{<<: {weights: synthetic}}",
+        "{a: 1, a: 2}",
+        "{1: 2}",
+        "{[a]: 2}",
+        ".inf",
+        "-.inf",
+        ".nan",
+        "[1, .inf]",
+        '"\\ud800"',
+        "\x01",
+        "9" * 5000,
+        "[" * 5000,
+        "{a: " * 5000,
+    ],
+    ids=lambda value: value[:16].encode("unicode_escape").decode(),
+)
+def test_what_is_no_plain_data_is_an_error_at_its_place(value: str) -> None:
+    with pytest.raises(ManifestError) as caught:
+        parse(f"a: 1\nx: {value}\n", "f.yaml")
+    assert caught.value.where == "f.yaml:2"
+    with pytest.raises(ManifestError) as caught:
+        parse_value(value, "--set x", ("x",))
+    assert caught.value.where == "--set x"
+
+
+def test_a_merge_key_at_the_top_is_an_error() -> None:
+    with pytest.raises(ManifestError, match="merge") as caught:
+        parse("a: 1\n<<: {weights: synthetic}\n", "f.yaml")
+    assert caught.value.where == "f.yaml:2"
+
+
+@pytest.mark.parametrize("text", ["2026-99-99", "2026-11-30", "2026-11-30T01:02:03Z"])
+def test_a_date_is_the_text_that_it_was_written_as(text: str) -> None:
+    assert parse(f"x: {text}\n", "f.yaml").data == {"x": text}
+    assert parse_value(text, "--set x", ("x",))[0] == text
+
+
+def test_a_file_that_is_not_utf8_is_an_error_at_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "f.yaml"
+    path.write_bytes(b"a: 1\nb: \xff\n")
+    with pytest.raises(ManifestError, match="0xff") as caught:
+        load(path)
+    assert caught.value.where == f"{path}:2"
+
+
+def test_a_missing_file_has_the_mend_that_its_reader_knows(tmp_path: Path) -> None:
+    with pytest.raises(ManifestError, match="No such file") as caught:
+        load(tmp_path / "f.yaml", mend="write it")
+    assert caught.value.mend == "write it"
