@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
+from collections.abc import Iterator
 from pathlib import Path
+
+from rvvbench.errors import EnvironmentLacks
+
+# What the file system says where a path cannot be written; errors of the network have other numbers or none.
+_UNWRITABLE = {
+    errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST,
+    errno.ENAMETOOLONG, errno.EIO,
+}  # fmt: skip
 
 
 def root() -> Path:
@@ -36,3 +47,18 @@ def state_dir() -> Path:
     xdg = os.environ.get("XDG_DATA_HOME")
     base = Path(xdg) if xdg else Path.home() / ".local" / "share"
     return base / "rvvbench"
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Within, `path` or files below it are written; where that cannot be done, raises EnvironmentLacks that says so."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _UNWRITABLE:
+            raise
+        raise EnvironmentLacks(
+            f"cannot write: {error.strerror}",
+            where=str(error.filename or path),
+            mend="free space there, or set RVVBENCH_HOME to a folder that can be written",
+        ) from error

@@ -6,16 +6,14 @@ A checkpoint is one folder. It appears whole (made beside its place, then rename
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from rvvbench.errors import ManifestError, RvvbenchError
-from rvvbench.provide.file_hash import HashCache, exclusive, write_atomically
+from rvvbench.provide.draft import draft_of
+from rvvbench.provide.file_hash import HashCache, exclusive, sha256_of, write_atomically
 
 Progress = Callable[[int, int], None]
 """Called with (bytes done, bytes in all), now and then, from one thread at a time."""
@@ -74,7 +72,7 @@ def ensure_synthetic(
     cache = HashCache(folder.parent / "hashes.json")
     with exclusive(folder.parent, folder.name):
         if not folder.exists():
-            with _scratch(folder) as scratch:
+            with draft_of(folder) as scratch:
                 written = synthetic.generate(model.config, model.seed, scratch, progress)
                 generated = {name: (file.sha256, file.size) for name, file in written.items()}
                 _compare(
@@ -85,7 +83,7 @@ def ensure_synthetic(
                     where,
                 )
                 scratch.rename(folder)
-        found = _hash_files(folder, cache)
+        found = _hash_files(folder, cache.sha256)
     mend = f"restore the pin; if it is right, remove {folder}: the next run generates it again"
     _compare(found, model.files, f"{folder} holds", mend, where)
     return CheckpointDir(folder, found, "synthetic")
@@ -113,10 +111,9 @@ def ensure_hub(
     cache = HashCache(folder.parent / "hashes.json")
     with exclusive(folder.parent, folder.name):
         if not folder.exists():
-            with _scratch(folder) as scratch:
+            with draft_of(folder) as scratch:
                 hub.download(repo, revision, scratch, token=token, endpoint=endpoint, progress=progress)
-                found = _hash_files(scratch, HashCache(scratch.parent / f".{scratch.name}.hashes.json"))
-                (scratch.parent / f".{scratch.name}.hashes.json").unlink(missing_ok=True)
+                found = _hash_files(scratch, sha256_of)
                 _compare_locked(found, locked_files, f"{repo} at {revision} holds", where)
                 content = {
                     "repo": repo,
@@ -125,7 +122,7 @@ def ensure_hub(
                 }
                 write_atomically(receipt, json.dumps(content, indent=1).encode())
                 scratch.rename(folder)
-        found = _hash_files(folder, cache)
+        found = _hash_files(folder, cache.sha256)
         told = _read_receipt(receipt, folder)
     if (told["repo"], told["revision"]) != (repo, revision):
         raise RvvbenchError(
@@ -142,21 +139,10 @@ def ensure_hub(
     return CheckpointDir(folder, found, "hub")
 
 
-@contextmanager
-def _scratch(folder: Path) -> Iterator[Path]:
-    """A new folder beside `folder`; removed at the end unless it was renamed away."""
-    scratch = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
-    try:
-        scratch.chmod(0o755)
-        yield scratch
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-
-
-def _hash_files(folder: Path, cache: HashCache) -> dict[str, tuple[str, int]]:
+def _hash_files(folder: Path, sha256: Callable[[Path], str]) -> dict[str, tuple[str, int]]:
     """SHA-256 and size of every file below `folder`, by its relative name."""
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {path.relative_to(folder).as_posix(): (cache.sha256(path), path.stat().st_size) for path in paths}
+    return {path.relative_to(folder).as_posix(): (sha256(path), path.stat().st_size) for path in paths}
 
 
 def _compare(

@@ -10,6 +10,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from rvvbench.project import writing
+
 _READ_BYTES = 1 << 20
 
 
@@ -23,10 +25,10 @@ def sha256_of(path: Path) -> str:
 
 
 class HashCache:
-    """Hashes kept in a JSON file, each valid for a (path, size, mtime_ns, inode).
+    """Hashes kept in a JSON file, each valid for a (path, size, mtime_ns, ctime_ns, inode).
 
-    It saves reading gigabytes before every run. It trusts the file system's times: whoever changes a file and puts its
-    time back is not found out here, only by the process that reads the file in the container.
+    It saves reading gigabytes before every run. A program can put a file's mtime back, not its ctime: that would take
+    changing the machine's clock, or the disk below the file system.
     """
 
     def __init__(self, store: Path) -> None:
@@ -53,35 +55,43 @@ class HashCache:
         return content if isinstance(content, dict) else {}
 
     def _save(self, known: dict[str, object]) -> None:
-        self._store.parent.mkdir(parents=True, exist_ok=True)
+        with writing(self._store):
+            self._store.parent.mkdir(parents=True, exist_ok=True)
         present = {key: value for key, value in sorted(known.items()) if Path(key).exists()}
         write_atomically(self._store, json.dumps(present, indent=1).encode())
 
 
 def _identity(path: Path) -> list[int]:
     stat = path.stat()
-    return [stat.st_size, stat.st_mtime_ns, stat.st_ino]
+    return [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino]
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that a reader sees all of it or what was there before."""
-    descriptor, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-        Path(scratch).replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            Path(scratch).unlink()
-        raise
+    """Write a file so that a reader sees all of it or what was there before. Raises EnvironmentLacks."""
+    with writing(path):
+        descriptor, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+            Path(scratch).replace(path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                Path(scratch).unlink()
+            raise
 
 
 @contextlib.contextmanager
 def exclusive(folder: Path, name: str) -> Iterator[None]:
-    """Hold the lock `name` of `folder` (made if missing): two processes do not provide the same thing at once."""
+    """Hold the lock `name` of `folder` (made if missing): two processes do not provide the same thing at once.
+
+    Raises EnvironmentLacks where the folder cannot be written.
+    """
     import fcntl
 
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / f".{name}.lock").open("w") as file:
+    path = folder / f".{name}.lock"
+    with writing(path):
+        folder.mkdir(parents=True, exist_ok=True)
+        opened = path.open("w")
+    with opened as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -7,7 +7,9 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from rvvbench.provide.wheelfile import WheelContent, write_wheel
+from rvvbench.project import writing
+from rvvbench.provide.file_hash import write_atomically
+from rvvbench.provide.wheelfile import WheelContent, wheel_bytes
 
 
 @dataclass(frozen=True)
@@ -21,7 +23,7 @@ class PluginWheel:
 
 def plugin_content(source: Path) -> WheelContent:
     """Name, version and entry points from `pyproject.toml`; files from `src/`, everything that is no byte-code."""
-    project = tomllib.loads((source / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    table = tomllib.loads((source / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     base = source / "src"
     files = {
         path.relative_to(base).as_posix(): path.read_bytes()
@@ -29,17 +31,25 @@ def plugin_content(source: Path) -> WheelContent:
         if path.is_file() and "__pycache__" not in path.parts and not path.name.endswith(".egg-info")
     }
     return WheelContent(
-        name=str(project["name"]).replace("-", "_"),
-        version=str(project["version"]),
+        name=str(table["name"]).replace("-", "_"),
+        version=str(table["version"]),
         tag="py3-none-any",
-        summary=str(project.get("description", "")),
+        summary=str(table.get("description", "")),
         files=files,
-        entry_points=project.get("entry-points", {}),
+        entry_points=table.get("entry-points", {}),
     )
 
 
 def build_plugin(source: Path, folder: Path) -> PluginWheel:
-    """Write the plugin's wheel into `folder`; equal sources give equal bytes."""
+    """Write the plugin's wheel below `folder`; equal sources give equal bytes.
+
+    The wheel's own folder is named by its hash: checkouts that differ share a home without changing each other's wheel.
+    """
     content = plugin_content(source)
-    path = write_wheel(content, folder)
-    return PluginWheel(path, hashlib.sha256(path.read_bytes()).hexdigest(), content.version)
+    data = wheel_bytes(content)
+    sha256 = hashlib.sha256(data).hexdigest()
+    path = folder / sha256[:16] / content.filename
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, data)
+    return PluginWheel(path, sha256, content.version)

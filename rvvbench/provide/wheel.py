@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from rvvbench.errors import EnvironmentLacks, ManifestError, RvvbenchError
+from rvvbench.provide.draft import draft_of
 from rvvbench.provide.file_hash import exclusive, sha256_of
 
 _OFFLINE = re.compile(
@@ -72,9 +73,9 @@ def fetch_wheel(requirement: str, filename: str, sha256: str, folder: Path, wher
     wheel = folder / filename
     with exclusive(folder, filename):
         if not wheel.exists():
-            with tempfile.TemporaryDirectory(dir=folder, prefix=".download.") as scratch:
-                _download(requirement, name, sha256, Path(scratch), where)
-                downloaded = sorted(Path(scratch).glob("*.whl"))
+            with draft_of(wheel) as scratch:
+                _download(requirement, name, sha256, scratch, where)
+                downloaded = sorted(scratch.glob("*.whl"))
                 if [path.name for path in downloaded] != [filename]:
                     found = ", ".join(path.name for path in downloaded) or "nothing"
                     raise ManifestError(f"pip downloaded {found} instead of {filename}", where=where)

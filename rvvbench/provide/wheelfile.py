@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
-import tempfile
+import io
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from rvvbench.project import writing
+from rvvbench.provide.file_hash import write_atomically
 
 EPOCH = (1980, 1, 1, 0, 0, 0)
 """The earliest time that a zip file can hold."""
@@ -34,7 +36,16 @@ class WheelContent:
 
 
 def write_wheel(content: WheelContent, folder: Path) -> Path:
-    """Write the wheel into `folder`, atomically; equal content gives equal bytes."""
+    """Write the wheel into `folder`, atomically; equal content gives equal bytes. Raises EnvironmentLacks."""
+    path = folder / content.filename
+    with writing(path):
+        folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, wheel_bytes(content))
+    return path
+
+
+def wheel_bytes(content: WheelContent) -> bytes:
+    """The wheel; equal content gives equal bytes."""
     info = f"{content.name}-{content.version}.dist-info"
     pure = "true" if content.tag.endswith("-none-any") else "false"
     members = dict(content.files)
@@ -54,24 +65,16 @@ def write_wheel(content: WheelContent, folder: Path) -> Path:
     record = [f"{name},{_record_hash(data)},{len(data)}" for name, data in sorted(members.items())]
     record.append(f"{info}/RECORD,,")
     members[f"{info}/RECORD"] = ("\n".join(record) + "\n").encode()
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / content.filename
-    handle, temporary = tempfile.mkstemp(dir=folder, prefix=".wheel-")
-    try:
-        with os.fdopen(handle, "wb") as stream, zipfile.ZipFile(stream, "w") as archive:
-            ordered = sorted(members, key=lambda name: (name.startswith(info), name))
-            for name in ordered:
-                entry = zipfile.ZipInfo(name, EPOCH)
-                entry.compress_type = zipfile.ZIP_DEFLATED
-                entry.create_system = 3
-                entry.external_attr = 0o100644 << 16
-                archive.writestr(entry, members[name])
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-    return path
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        ordered = sorted(members, key=lambda name: (name.startswith(info), name))
+        for name in ordered:
+            entry = zipfile.ZipInfo(name, EPOCH)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.create_system = 3
+            entry.external_attr = 0o100644 << 16
+            archive.writestr(entry, members[name])
+    return stream.getvalue()
 
 
 def _record_hash(data: bytes) -> str:

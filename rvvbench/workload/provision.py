@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,7 @@ from rvvbench.progress import Progress
 from rvvbench.provide.checkpoint import CheckpointDir, PinnedFile, SyntheticModel, ensure_hub, ensure_synthetic
 from rvvbench.provide.kernels import Build, KernelWheel, build_kernels
 from rvvbench.provide.plugin import PluginWheel, build_plugin
-from rvvbench.provide.wheel import unpack_wheel
+from rvvbench.provide.site import Wheel, ensure_site
 from rvvbench.record.schema import Image
 from rvvbench.target.select import Target, host_arch
 from rvvbench.workload.images import UsedImage, use_image
@@ -96,9 +94,8 @@ def provide(resolved: Resolved, target: Target, engine: Engine, *, state_dir: Pa
     plugin = build_plugin(project.root() / "kernels" / "python" / "sglang_rvv", state_dir / "kernels" / "plugin")
     sites = {}
     for variant in resolved.variants:
-        wheels = [plugin.path] + ([kernels.path] if kernels and variant.uses_kernels else [])
-        key = "-".join([plugin.sha256[:16]] + ([kernels.sha256[:16]] if kernels and variant.uses_kernels else []))
-        sites[variant.name] = site_folder(wheels, state_dir / "sites" / key)
+        wheels: list[Wheel] = [plugin, *([kernels] if kernels and variant.uses_kernels else [])]
+        sites[variant.name] = ensure_site(wheels, state_dir / "sites", progress.line)
     return Provision(image, checkpoint, plugin, kernels, sites)
 
 
@@ -142,25 +139,6 @@ def check_stack(resolved: Resolved, image: UsedImage) -> None:
                 where=places.where(("sglang", "sha256")),
                 mend=f"make {image.recipe.path} and the stack agree",
             )
-
-
-def site_folder(wheels: list[Path], folder: Path) -> Path:
-    """The wheels unpacked side by side, as an installer would; made once, atomically."""
-    if folder.is_dir():
-        return folder
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as scratch:
-        draft = Path(scratch) / "site"
-        draft.mkdir()
-        for index, wheel in enumerate(wheels):
-            shutil.copytree(unpack_wheel(wheel, Path(scratch) / str(index)), draft, dirs_exist_ok=True)
-        try:
-            draft.rename(folder)
-        except OSError:
-            # Another run made the same folder meanwhile: its name says what is in it.
-            if not folder.is_dir():
-                raise
-    return folder
 
 
 def _checkpoint(resolved: Resolved, state_dir: Path, progress: Progress) -> CheckpointDir:

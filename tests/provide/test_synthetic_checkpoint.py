@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 from generated_checkpoint import Generated
 
-from rvvbench.errors import ManifestError
+from rvvbench.errors import EnvironmentLacks, ManifestError
 from rvvbench.provide import file_hash, synthetic
 from rvvbench.provide.checkpoint import PinnedFile, SyntheticModel, ensure_synthetic
 from rvvbench.provide.file_hash import HashCache
@@ -143,3 +144,41 @@ def test_llama_mini_goes_the_whole_way_from_its_manifest(generated: Callable[[st
     pins = {name: PinnedFile(**file) for name, file in section["files"].items()}
     model = SyntheticModel("llama-mini", checkpoint.config, section["algorithm"], section["seed"], pins)
     assert ensure_synthetic(model, tmp_path / "llama-mini").files["model.safetensors"][1] == 44052656
+
+
+def test_the_hash_cache_forgets_what_changed_and_got_its_time_back(tmp_path: Path) -> None:
+    cache, file = HashCache(tmp_path / "hashes.json"), tmp_path / "file"
+    file.write_bytes(b"one")
+    before = file.stat()
+    first = cache.sha256(file)
+    deadline = time.monotonic() + 5
+    while file.stat().st_ctime_ns == before.st_ctime_ns:  # the clock of the file system ticks in milliseconds
+        assert time.monotonic() < deadline
+        file.write_bytes(b"two")
+        os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert file.stat().st_mtime_ns == before.st_mtime_ns
+    assert cache.sha256(file) != first
+
+
+def test_a_hash_cache_that_cannot_be_kept_is_told(tmp_path: Path) -> None:
+    (tmp_path / "hashes.json").mkdir()
+    (tmp_path / "file").write_bytes(b"abc")
+    with pytest.raises(EnvironmentLacks, match="RVVBENCH_HOME") as caught:
+        HashCache(tmp_path / "hashes.json").sha256(tmp_path / "file")
+    assert "hashes.json" in str(caught.value.where)
+
+
+def test_a_home_that_is_a_file_is_told(model: SyntheticModel, tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("")
+    with pytest.raises(EnvironmentLacks, match="RVVBENCH_HOME") as caught:
+        ensure_synthetic(model, tmp_path / "state" / "checkpoints" / "tiny")
+    assert str(tmp_path / "state") in str(caught.value.where)
+
+
+def test_what_a_killed_generation_left_is_removed_by_the_next(model: SyntheticModel, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    for name in (".tiny.a1b2c3_d", ".tiny.draft", ".tiny-other.a1b2c3_d"):
+        (state / name).mkdir(parents=True)
+        (state / name / "model.safetensors").write_bytes(b"half")
+    ensure_synthetic(model, state / "tiny")
+    assert sorted(path.name for path in state.iterdir() if path.is_dir()) == [".tiny-other.a1b2c3_d", "tiny"]
