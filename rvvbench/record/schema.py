@@ -117,12 +117,18 @@ class Route(Model):
     reason: str = ""
 
 
+PACKED_LINEAR_OP = "weight_packed_linear_out"
+"""The op of our kernels that serves every `packed` route, one call for one."""
+
+
 class Expected(Model):
     """What the manifest and the lock say about every process of a row; validity compares the events with it.
 
     `input_len` and `output_len` are tokens per sequence. `kernels_sha256` null means that the variant uses none of
-    our kernels. `vlen_bits` null means that the target has no vector unit that the manifest declares.
-    `checkpoint_files` maps file to sha256. `environment` are variables that the process must see with exactly these
+    our kernels. `ops` maps each op of our kernels that must run in the measured pass to its calls, and no other may;
+    the names of the kernels that serve them end with `kernel_suffix` (null: no kernel runs). `vlen_bits` null means
+    that the target has no vector unit that the manifest declares. `checkpoint_files` maps file to sha256.
+    `environment` are variables that the process must see with exactly these
     values.
     """
 
@@ -138,6 +144,8 @@ class Expected(Model):
     checkpoint_files: dict[str, Sha256]
     kernels_sha256: Sha256 | None
     routing: tuple[Route, ...]
+    ops: dict[str, Positive]
+    kernel_suffix: Literal["_rvv", "_portable"] | None
     environment: dict[str, str] = {}
 
 

@@ -102,8 +102,8 @@ def _environment(expected: Expected, process: Process) -> Found:
     for environment in named(process.events, "environment"):
         if environment.get("torch_threads") != expected.threads:
             yield "threads", f"torch ran with {environment.get('torch_threads')} threads, declared {expected.threads}"
-        if expected.vlen_bits is not None and environment.get("vlen_bits") != expected.vlen_bits:
-            yield "vlen", f"VLEN was {environment.get('vlen_bits')} bits, declared {expected.vlen_bits}"
+        if expected.vlen_bits is not None:
+            yield from _vectors(expected.vlen_bits, environment)
         yield from _differences("package", expected.packages, environment.get("packages"))
         yield from _differences("environment", expected.environment, environment.get("env"))
     for memory in named(process.events, "memory"):
@@ -111,6 +111,15 @@ def _environment(expected: Expected, process: Process) -> Found:
             said = memory.get("emulated")
             yield "emulation", f"the memory of {memory.get('role')} says emulated {said}, declared {expected.emulated}"
             break
+
+
+def _vectors(vlen_bits: int, environment: Event) -> Found:
+    if environment.get("vlen_bits") != vlen_bits:
+        yield "vlen", f"VLEN was {environment.get('vlen_bits')} bits, declared {vlen_bits}"
+    isa = environment.get("isa")
+    has_v = isa.get("v") if isinstance(isa, dict) else None
+    if has_v is not True:
+        yield "isa", f"extension v was {has_v} ({environment.get('isa_source')}), declared is VLEN {vlen_bits}"
 
 
 def _differences(id_: str, declared: Mapping[str, str], observed: Any) -> Found:
@@ -144,18 +153,47 @@ def _kernels(expected: Expected, process: Process) -> Found:
         if library != expected.kernels_sha256:
             yield "kernels", f"kernel library {library or 'none'}, declared {expected.kernels_sha256 or 'none'}"
         ops = attestation.get("ops")
-        ran = {name: _calls(op) for name, op in ops.items() if _calls(op)} if isinstance(ops, dict) else None
-        if ran is None:
+        if not isinstance(ops, dict) or not all(isinstance(op, dict) for op in ops.values()):
             yield "kernels", "the attestation has no table of ops"
-        elif expected.kernels_sha256 is None and ran:
-            yield "kernels", f"the variant uses no kernels, but {_counts(ran)} ran"
-        elif not ran and any(route.path == "packed" for route in expected.routing):
-            yield "kernels", "packed projections are declared, but no kernel op ran"
+            continue
+        yield from _calls(expected, ops, attestation.get("routing"))
+        for name, op in ops.items():
+            yield from _kernel_names(expected, name, op)
 
 
-def _calls(op: Any) -> int:
-    calls = op.get("calls") if isinstance(op, dict) else None
-    return calls if isinstance(calls, int) else 0
+def _calls(expected: Expected, ops: Mapping[str, Event], routing: Any) -> Found:
+    """Each declared op with its calls, no other, and as many calls as projections that were routed to them.
+
+    A plugin that counts a route as packed and then lets torch compute it shows here, and only here.
+    """
+    for name in dict.fromkeys([*expected.ops, *ops]):
+        declared, calls = expected.ops.get(name, 0), ops.get(name, {}).get("calls", 0)
+        if type(calls) is not int or calls != declared:
+            yield "kernels", f"op {name}: expected {declared} calls, observed {calls}"
+    lines = routing if isinstance(routing, list) else []
+    routed = sum(_count(line) for line in lines if isinstance(line, dict) and line.get("path") == "packed")
+    served = sum(_count(ops[name]) for name in expected.ops if name in ops)
+    if routed != served:
+        yield "kernels", f"{routed} calls were routed as packed, the kernels attest {served}"
+
+
+def _kernel_names(expected: Expected, name: str, op: Event) -> Found:
+    """The kernels behind an op account for all its calls, and are of the kind that the target must have."""
+    kernels = op.get("kernels")
+    if not isinstance(kernels, dict):
+        yield "kernels", f"op {name}: the attestation does not name its kernels"
+        return
+    if sum(calls for calls in kernels.values() if type(calls) is int) != _count(op):
+        yield "kernels", f"op {name}: {op.get('calls')} calls, but its kernels are {kernels}"
+    suffix = expected.kernel_suffix
+    for kernel in kernels:
+        if suffix is None or not str(kernel).endswith(suffix):
+            yield "kernels", f"op {name} ran {kernel}, declared {f'are kernels *{suffix}' if suffix else 'is none'}"
+
+
+def _count(line: Event) -> int:
+    calls = line.get("calls")
+    return calls if type(calls) is int else 0
 
 
 def _routing(expected: Expected, process: Process) -> Found:
@@ -180,9 +218,8 @@ def _table(lines: Sequence[Event]) -> defaultdict[tuple[str, str], Counter[str]]
     """Calls by path, by (projection, M) as texts: what was observed may hold anything."""
     table: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for line in lines:
-        calls = line.get("calls")
         place = str(line.get("projection")), str(line.get("m"))
-        table[place][str(line.get("path"))] += calls if type(calls) is int else 0
+        table[place][str(line.get("path"))] += _count(line)
     return table
 
 

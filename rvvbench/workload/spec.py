@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from rvvbench.manifest.models import Variant
 from rvvbench.manifest.resolve import Resolved
 from rvvbench.manifest.routing import predicted_routes
-from rvvbench.record.schema import Expected, Route
+from rvvbench.record.schema import PACKED_LINEAR_OP, Expected, Route
 from rvvbench.target.select import Target, environment
 
 EVENTS_NAME = "events.jsonl"
@@ -36,6 +36,8 @@ def expected(resolved: Resolved, target: Target, variant: Variant, pins: Pins) -
     experiment = resolved.experiment
     workload = experiment.workload
     routes = predicted_routes(resolved.model.config, variant, workload)
+    packed_calls = sum(route.calls for route in routes if route.path == "packed")
+    suffix: Literal["_rvv", "_portable"] = "_portable" if resolved.board.vlen is None else "_rvv"
     return Expected(
         processes=experiment.fresh_processes,
         batch_size=workload.batch_size,
@@ -49,6 +51,8 @@ def expected(resolved: Resolved, target: Target, variant: Variant, pins: Pins) -
         checkpoint_files=dict(pins.checkpoint_files),
         kernels_sha256=pins.kernels_sha256 if variant.uses_kernels else None,
         routing=tuple(Route(projection=r.projection, m=r.m, path=r.path, calls=r.calls) for r in routes),
+        ops={PACKED_LINEAR_OP: packed_calls} if packed_calls else {},
+        kernel_suffix=suffix if variant.uses_kernels else None,
         environment=variant_environment(resolved, target, variant),
     )
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from rvvbench.record.build import Ran, build_record, build_row
 from rvvbench.record.events import EventsRead
-from rvvbench.record.schema import Expected, Heading, Image, Record, Route, Row, Target
+from rvvbench.record.schema import PACKED_LINEAR_OP, Expected, Heading, Image, Record, Route, Row, Target
 
 S = 1_000_000_000
 MIB = 1024 * 1024
@@ -45,7 +45,15 @@ def expected(**changes: Any) -> Expected:
         "routing": TORCH_ROUTES,
         "environment": {"OMP_NUM_THREADS": "1"},
     }
-    return Expected(**{**fields, **changes})
+    fields |= changes
+    packed = sum(route.calls for route in fields["routing"] if route.path == "packed")
+    suffix = ("_rvv" if fields["vlen_bits"] else "_portable") if fields["kernels_sha256"] else None
+    return Expected(**{"ops": {PACKED_LINEAR_OP: packed} if packed else {}, "kernel_suffix": suffix, **fields})
+
+
+def op(calls: int, kernel: str) -> dict[str, Any]:
+    """An op of an attestation, all its calls served by one kernel."""
+    return {"kernel": kernel, "calls": calls, "kernels": {kernel: calls}}
 
 
 def events(
@@ -64,7 +72,6 @@ def events(
     batch = expects.batch_size
     first_end = round(prefill_s * S)
     kernels = expects.kernels_sha256
-    packed_calls = sum(route.calls for route in expects.routing if route.path == "packed")
 
     def event(event_name: str, at_ns: int, **fields: Any) -> Event:
         return {"event": event_name, "t_ns": at_ns, "pid": pid, **fields}
@@ -102,6 +109,8 @@ def events(
             packages=dict(expects.packages),
             torch_threads=expects.threads,
             vlen_bits=expects.vlen_bits,
+            isa={"v": True, "zvfh": True} if expects.vlen_bits else None,
+            isa_source="hwprobe" if expects.vlen_bits else "no RISC-V processor: x86_64",
             env=dict(expects.environment),
         ),
         pin("machine", expects.machine),
@@ -123,7 +132,7 @@ def events(
             "attestation",
             last + 3,
             library_sha256=kernels,
-            ops={"linear_packed": {"kernel": "rvv", "calls": packed_calls}} if kernels else {},
+            ops={name: op(calls, f"packed_linear_bf16{expects.kernel_suffix}") for name, calls in expects.ops.items()},
             routing=[route.model_dump(exclude={"reason"}) for route in expects.routing],
         ),
         {

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rvvbench.record.build import Ran
 from rvvbench.record.events import EventsRead
-from rvvbench.record.schema import Expected, Validity
+from rvvbench.record.schema import PACKED_LINEAR_OP, Expected, Validity
 from rvvbench.record.validity import assess
 
 from . import sample
@@ -56,6 +56,9 @@ def test_a_row_that_did_what_was_declared_is_valid(expects: Expected) -> None:
 
 
 SHA = "cd" * 32
+OP = PACKED_LINEAR_OP
+RVV = "packed_linear_bf16_rvv"
+PORTABLE = "packed_linear_bf16_portable"
 WRONG: list[tuple[Change, str, str]] = [
     (setting("process_end", exit_code=3), "process-failed", "the process ended with 3"),
     (setting("process_end", exit_code=None, signal=9), "process-failed", "the process was ended by signal 9"),
@@ -87,6 +90,16 @@ WRONG: list[tuple[Change, str, str]] = [
         "package",
         "torch was 2.6.0, declared 2.14.1",
     ),
+    (
+        setting("environment", isa={"v": False}),
+        "isa",
+        "extension v was False (hwprobe), declared is VLEN 256",
+    ),
+    (
+        setting("environment", isa=None, isa_source="hwprobe failed"),
+        "isa",
+        "extension v was None (hwprobe failed), declared is VLEN 256",
+    ),
     (setting("environment", packages={"torch": "2.14.1"}), "package", "sglang was not there, declared 0.5.15"),
     (setting("environment", env={}), "environment", "OMP_NUM_THREADS was not there, declared 1"),
     (setting("prefill", input_tokens=63), "shape", "63 input tokens, declared 64"),
@@ -105,9 +118,9 @@ WRONG: list[tuple[Change, str, str]] = [
     (setting("decode", 2, logprobs=["NaN"]), "logprobs", "token 4: no finite log-probability for every sequence"),
     (setting("attestation", library_sha256="11" * 32), "kernels", f"kernel library {'11' * 32}, declared none"),
     (
-        setting("attestation", ops={"linear_packed": {"kernel": "rvv", "calls": 1}}),
+        setting("attestation", ops={OP: sample.op(1, RVV)}),
         "kernels",
-        "the variant uses no kernels, but linear_packed x 1 ran",
+        f"op {OP}: expected 0 calls, observed 1",
     ),
     (setting("attestation", ops=None), "kernels", "the attestation has no table of ops"),
     (setting("attestation", routing=None), "routing", "the attestation has no routing table"),
@@ -136,8 +149,67 @@ def test_a_kernel_row_without_its_library_is_invalid() -> None:
 
 
 def test_a_kernel_row_in_which_no_op_ran_is_invalid() -> None:
-    found = said(after(setting("attestation", ops={"linear_packed": {"kernel": "rvv", "calls": 0}}), kernels()))
-    assert found == [("kernels", "packed projections are declared, but no kernel op ran")]
+    assert attested({}) == [f"op {OP}: expected 16 calls, observed 0", NOT_SERVED.format(0)]
+
+
+NOT_SERVED = "16 calls were routed as packed, the kernels attest {}"
+NO_KERNELS = {"kernel": RVV, "calls": 16}
+
+
+def attested(ops: Any, expects: Expected | None = None) -> list[str]:
+    """Why a kernel row whose attestation says `ops` is invalid; all reasons are of the kernels."""
+    found = said(after(setting("attestation", ops=ops), expects or kernels()))
+    assert {id_ for id_, _ in found} <= {"kernels"}
+    return [text for _, text in found]
+
+
+@pytest.mark.parametrize(
+    ("ops", "texts"),
+    [
+        ({OP: sample.op(16, RVV)}, []),
+        ({OP: sample.op(8, RVV)}, [f"op {OP}: expected 16 calls, observed 8", NOT_SERVED.format(8)]),
+        ({OP: sample.op(17, RVV)}, [f"op {OP}: expected 16 calls, observed 17", NOT_SERVED.format(17)]),
+        (
+            {"other": sample.op(16, RVV)},
+            [
+                f"op {OP}: expected 16 calls, observed 0",
+                "op other: expected 0 calls, observed 16",
+                NOT_SERVED.format(0),
+            ],
+        ),
+        (
+            {OP: sample.op(16, RVV), "convert_weight_packed": sample.op(3, RVV)},
+            ["op convert_weight_packed: expected 0 calls, observed 3"],
+        ),
+        ({OP: NO_KERNELS}, [f"op {OP}: the attestation does not name its kernels"]),
+        (
+            {OP: {**NO_KERNELS, "kernels": {RVV: 8}}},
+            [f"op {OP}: 16 calls, but its kernels are {{'{RVV}': 8}}"],
+        ),
+        (
+            {OP: {**NO_KERNELS, "kernels": {RVV: 14, PORTABLE: 2}}},
+            [f"op {OP} ran {PORTABLE}, declared are kernels *_rvv"],
+        ),
+    ],
+)
+def test_kernel_calls_must_be_those_that_were_routed_and_by_the_kernels_of_the_target(
+    ops: Any, texts: list[str]
+) -> None:
+    assert attested(ops) == texts
+
+
+def test_calls_that_are_no_number_are_no_calls() -> None:
+    texts = attested({OP: {**NO_KERNELS, "calls": "16", "kernels": {RVV: 16}}})
+    assert f"op {OP}: expected 16 calls, observed 16" in texts and NOT_SERVED.format(0) in texts
+
+
+def test_without_vectors_the_kernels_are_the_portable_ones() -> None:
+    expects = sample.expected(
+        kernels_sha256=sample.KERNELS, routing=sample.PACKED_ROUTES, vlen_bits=None, machine="x86_64"
+    )
+    assert expects.kernel_suffix == "_portable"
+    assert attested({OP: sample.op(16, PORTABLE)}, expects) == []
+    assert attested({OP: sample.op(16, RVV)}, expects) == [f"op {OP} ran {RVV}, declared are kernels *_portable"]
 
 
 def routing(*lines: tuple[str, int, str, int]) -> Change:
@@ -176,7 +248,14 @@ def test_the_order_of_the_routing_table_is_no_difference() -> None:
     ],
 )
 def test_routing_that_was_not_predicted_is_named_by_projection_and_m(observed: Any, text: str) -> None:
-    assert said(after(routing(*observed), kernels())) == [("routing", text)]
+    found = said(after(routing(*observed), kernels()))
+    assert [reason for reason in found if reason[0] != "kernels"] == [("routing", text)]
+
+
+def test_kernel_calls_are_also_compared_with_what_was_routed_in_fact() -> None:
+    """The kernels did what the manifest says, the plugin's table tells of less: one of both is wrong."""
+    found = said(after(routing(AS_PREDICTED[1]), kernels()))
+    assert ("kernels", "14 calls were routed as packed, the kernels attest 16") in found
 
 
 def test_an_expected_fallback_that_happened_is_valid() -> None:

@@ -15,6 +15,7 @@ from rvvbench.workload.one_batch import prompts
 from rvvbench.workload.spec import Pins, expected, one_batch_spec, variant_environment
 
 EMULATED = Target("emulated", "riscv64", emulated=True)
+HOST = Target("host", "amd64", emulated=False)
 PINS = Pins({"model.safetensors": "a" * 64}, "b" * 64)
 
 
@@ -49,6 +50,15 @@ def test_a_row_expects_kernels_only_where_the_variant_uses_them(resolved: Resolv
     assert kernels.kernels_sha256 == "b" * 64
     assert {route.path for route in native.routing} == {"torch"}
     assert {route.path for route in kernels.routing} == {"packed"}
+    assert (native.ops, native.kernel_suffix) == ({}, None)
+    assert sum(route.calls for route in kernels.routing) == 72
+    assert (kernels.ops, kernels.kernel_suffix) == ({"weight_packed_linear_out": 72}, "_rvv")
+
+
+def test_on_the_host_the_portable_kernels_are_expected() -> None:
+    host = resolve(project.manifests_dir(), "llama-one-batch", "host")
+    native, kernels = (expected(host, HOST, variant, PINS) for variant in host.variants)
+    assert (native.kernel_suffix, kernels.kernel_suffix) == (None, "_portable")
 
 
 def test_every_variable_that_a_row_expects_is_one_that_the_runner_records(resolved: Resolved) -> None:
