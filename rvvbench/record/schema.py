@@ -129,7 +129,7 @@ class Expected(Model):
     the names of the kernels that serve them end with `kernel_suffix` (null: no kernel runs). `vlen_bits` null means
     that the target has no vector unit that the manifest declares. `checkpoint_files` maps file to sha256.
     `environment` are variables that the process must see with exactly these
-    values.
+    values. `server_args` are fields of SGLang's ServerArgs that it must be given with exactly these values.
     """
 
     processes: Positive
@@ -147,6 +147,13 @@ class Expected(Model):
     ops: dict[str, Positive]
     kernel_suffix: Literal["_rvv", "_portable"] | None
     environment: dict[str, str] = {}
+    server_args: dict[str, Any]
+
+    @field_validator("server_args")
+    @classmethod
+    def _plain(cls, value: dict[str, Any]) -> dict[str, Any]:
+        _refuse_what_json_lacks(value)
+        return value
 
 
 class Process(Model):

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rvvbench.record.events import SCHEMA, named
+from rvvbench.record.identity import canonical_json
 from rvvbench.record.schema import Expected, Process, Reason, Row, Validity
 from rvvbench.record.tokens import generation
 
@@ -106,6 +107,7 @@ def _environment(expected: Expected, process: Process) -> Found:
             yield from _vectors(expected.vlen_bits, environment)
         yield from _differences("package", expected.packages, environment.get("packages"))
         yield from _differences("environment", expected.environment, environment.get("env"))
+        yield from _differences("server-args", expected.server_args, environment.get("server_args"))
     for memory in named(process.events, "memory"):
         if memory.get("emulated") is not expected.emulated:
             said = memory.get("emulated")
@@ -122,10 +124,11 @@ def _vectors(vlen_bits: int, environment: Event) -> Found:
         yield "isa", f"extension v was {has_v} ({environment.get('isa_source')}), declared is VLEN {vlen_bits}"
 
 
-def _differences(id_: str, declared: Mapping[str, str], observed: Any) -> Found:
+def _differences(id_: str, declared: Mapping[str, Any], observed: Any) -> Found:
     seen = observed if isinstance(observed, dict) else {}
     for name, value in declared.items():
-        if seen.get(name) != value:
+        # As JSON: Python takes true for 1, SGLang does not.
+        if name not in seen or canonical_json(seen[name]) != canonical_json(value):
             yield id_, f"{name} was {seen.get(name, 'not there')}, declared {value}"
 
 

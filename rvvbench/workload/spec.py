@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from rvvbench.manifest.models import Variant
+from rvvbench.manifest.models import Experiment, Variant
 from rvvbench.manifest.resolve import Resolved
 from rvvbench.manifest.routing import predicted_routes
 from rvvbench.record.schema import PACKED_LINEAR_OP, Expected, Route
 from rvvbench.target.select import Target, environment
 
 EVENTS_NAME = "events.jsonl"
+MODEL_PATH = "/rvvbench/model"
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,24 @@ def expected(resolved: Resolved, target: Target, variant: Variant, pins: Pins) -
         ops={PACKED_LINEAR_OP: packed_calls} if packed_calls else {},
         kernel_suffix=suffix if variant.uses_kernels else None,
         environment=variant_environment(resolved, target, variant),
+        server_args=declared_server_args(experiment, variant),
     )
+
+
+def declared_server_args(experiment: Experiment, variant: Variant) -> dict[str, Any]:
+    """What SGLang must have been given.
+
+    The runner lets a variant's own `server_args` come last; here they come first, so that a variant that overrules
+    what the record's heading says makes an invalid row and not a false heading.
+    """
+    return {
+        **variant.server_args,
+        "model_path": MODEL_PATH,
+        "device": "cpu",
+        "dtype": experiment.dtype,
+        "tp_size": experiment.tensor_parallel,
+        "attention_backend": variant.attention_backend,
+    }
 
 
 def variant_environment(resolved: Resolved, target: Target, variant: Variant) -> dict[str, str]:
@@ -86,7 +104,7 @@ def one_batch_spec(
         "run_id": run_id,
         "row": row,
         "process_index": process_index,
-        "model_path": "/rvvbench/model",
+        "model_path": MODEL_PATH,
         "dtype": experiment.dtype,
         "tensor_parallel": experiment.tensor_parallel,
         "batch_size": experiment.workload.batch_size,

@@ -44,6 +44,7 @@ def expected(**changes: Any) -> Expected:
         "kernels_sha256": None,
         "routing": TORCH_ROUTES,
         "environment": {"OMP_NUM_THREADS": "1"},
+        "server_args": {"device": "cpu", "dtype": "bfloat16", "tp_size": 1, "attention_backend": "torch_native"},
     }
     fields |= changes
     packed = sum(route.calls for route in fields["routing"] if route.path == "packed")
@@ -112,6 +113,7 @@ def events(
             isa={"v": True, "zvfh": True} if expects.vlen_bits else None,
             isa_source="hwprobe" if expects.vlen_bits else "no RISC-V processor: x86_64",
             env=dict(expects.environment),
+            server_args={**expects.server_args, "random_seed": 0},
         ),
         pin("machine", expects.machine),
         *(pin(f"checkpoint:{name}", sha256) for name, sha256 in expects.checkpoint_files.items()),

@@ -56,6 +56,7 @@ def test_a_row_that_did_what_was_declared_is_valid(expects: Expected) -> None:
 
 
 SHA = "cd" * 32
+SERVER_ARGS = sample.expected().server_args
 OP = PACKED_LINEAR_OP
 RVV = "packed_linear_bf16_rvv"
 PORTABLE = "packed_linear_bf16_portable"
@@ -102,6 +103,22 @@ WRONG: list[tuple[Change, str, str]] = [
     ),
     (setting("environment", packages={"torch": "2.14.1"}), "package", "sglang was not there, declared 0.5.15"),
     (setting("environment", env={}), "environment", "OMP_NUM_THREADS was not there, declared 1"),
+    (
+        setting("environment", server_args={**SERVER_ARGS, "dtype": "float32"}),
+        "server-args",
+        "dtype was float32, declared bfloat16",
+    ),
+    (
+        setting("environment", server_args={**SERVER_ARGS, "attention_backend": "flashinfer"}),
+        "server-args",
+        "attention_backend was flashinfer, declared torch_native",
+    ),
+    (
+        setting("environment", server_args={**SERVER_ARGS, "tp_size": True}),
+        "server-args",
+        "tp_size was True, declared 1",
+    ),
+    (setting("environment", server_args=None), "server-args", "device was not there, declared cpu"),
     (setting("prefill", input_tokens=63), "shape", "63 input tokens, declared 64"),
     (
         lambda events: [e for e in events if e.get("step") != 7],

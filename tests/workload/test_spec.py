@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
 from rvvbench import project
+from rvvbench.manifest.models import Variant
 from rvvbench.manifest.resolve import Resolved, resolve
 from rvvbench.runner.environment import recorded
+from rvvbench.runner.sglang_batch import server_arguments
 from rvvbench.runner.spec import parse
 from rvvbench.target.select import Target
 from rvvbench.workload.one_batch import prompts
@@ -59,6 +62,30 @@ def test_on_the_host_the_portable_kernels_are_expected() -> None:
     host = resolve(project.manifests_dir(), "llama-one-batch", "host")
     native, kernels = (expected(host, HOST, variant, PINS) for variant in host.variants)
     assert (native.kernel_suffix, kernels.kernel_suffix) == (None, "_portable")
+
+
+def test_the_server_arguments_that_a_row_expects_are_those_that_the_runner_gives(resolved: Resolved) -> None:
+    for variant in resolved.variants:
+        own = variant.model_copy(update={"server_args": {"disable_cuda_graph": True}})
+        given = given_server_args(resolved, own)
+        want = expected(resolved, EMULATED, own, PINS).server_args
+        assert {name: given.get(name) for name in want} == want
+        assert (want["dtype"], want["tp_size"], want["attention_backend"]) == ("bfloat16", 1, "torch_native")
+        assert want["device"] == "cpu" and want["disable_cuda_graph"] is True
+
+
+def test_a_variant_cannot_overrule_what_the_heading_says(resolved: Resolved) -> None:
+    own = resolved.variants[0].model_copy(update={"server_args": {"dtype": "float32"}})
+    assert given_server_args(resolved, own)["dtype"] == "float32"
+    assert expected(resolved, EMULATED, own, PINS).server_args["dtype"] == "bfloat16"
+
+
+def given_server_args(resolved: Resolved, variant: Variant) -> dict[str, Any]:
+    """What the runner would give to SGLang."""
+    document = one_batch_spec(
+        resolved, EMULATED, variant, prompts(resolved), PINS, run_id="r", row="r/none", process_index=0
+    )
+    return server_arguments(parse(json.loads(json.dumps(document))))
 
 
 def test_every_variable_that_a_row_expects_is_one_that_the_runner_records(resolved: Resolved) -> None:
