@@ -65,7 +65,7 @@ def build_kernels(build: Build, progress: Callable[[str], None]) -> KernelWheel:
             return known
         shutil.rmtree(folder, ignore_errors=True)
         progress(f"compiling the kernels for {build.arch}")
-        ended = _compile("ops", build, folder)
+        ended = _compile("ops", build, folder, progress)
         progress(f"compiled in {ended.seconds:.0f} s")
         content = wheel_content(build.source_dir, build.arch, (folder / "_ops.so").read_bytes())
         path = write_wheel(content, folder)
@@ -81,7 +81,7 @@ def build_kernel_tests(build: Build, progress: Callable[[str], None]) -> Path:
     folder = build.state_dir / "kernels" / "tests" / build.arch
     with exclusive(folder.parent, build.arch):
         progress(f"compiling the kernels' tests for {build.arch}")
-        _compile("tests", build, folder)
+        _compile("tests", build, folder, progress)
     return folder / "kernel_tests"
 
 
@@ -136,11 +136,13 @@ def errors_of(log: str, lines: int = 12) -> str:
     return "\n".join(said[first : first + lines])
 
 
-def _compile(target: str, build: Build, folder: Path) -> ContainerExit:
+def _compile(target: str, build: Build, folder: Path, progress: Callable[[str], None] | None = None) -> ContainerExit:
     """Run build.sh for one target, with `folder` for its output."""
     if build.arch not in ARCHITECTURES:
         raise EnvironmentLacks(f"kernels cannot be built for {build.arch!r}", mend=f"one of {', '.join(ARCHITECTURES)}")
-    sysroot = ensure_sysroot(build.runtime_image, arch=build.arch, engine=build.engine, state_dir=build.state_dir)
+    sysroot = ensure_sysroot(
+        build.runtime_image, arch=build.arch, engine=build.engine, state_dir=build.state_dir, progress=progress
+    )
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "build.log"
     script = 'clang++-22 --version && exec sh /kernels/build.sh "$@"'

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 import shutil
 import zipfile
 from collections.abc import Callable, Sequence
@@ -12,8 +11,9 @@ from pathlib import Path, PurePosixPath
 from typing import Protocol
 
 from rvvbench.errors import RvvbenchError
+from rvvbench.provide import tree
 from rvvbench.provide.draft import draft_of
-from rvvbench.provide.file_hash import exclusive, sha256_of
+from rvvbench.provide.file_hash import exclusive
 from rvvbench.provide.wheel import unpack_wheel
 
 
@@ -36,10 +36,11 @@ def ensure_site(wheels: Sequence[Wheel], base: Path, progress: Callable[[str], N
     folder = base / "-".join(wheel.sha256[:16] for wheel in wheels)
     with exclusive(base, folder.name):
         contents = [_content(wheel) for wheel in wheels]
-        expected = {name: sha256 for content in contents for name, sha256 in _listing(content).items()}
-        problem = damage(folder, expected) if folder.exists() else None
-        if folder.exists() and problem is None:
-            return folder
+        problem = None
+        if folder.exists():
+            problem = tree.difference(tree.listing(folder), _expected(contents))
+            if problem is None:
+                return folder
         with draft_of(folder) as draft:
             site = draft / "site"
             site.mkdir()
@@ -54,27 +55,6 @@ def ensure_site(wheels: Sequence[Wheel], base: Path, progress: Callable[[str], N
     return folder
 
 
-def damage(folder: Path, expected: dict[str, str]) -> str | None:
-    """What in `folder` is not as `expected` (file below it -> SHA-256), None where all is."""
-    folders = {parent.as_posix() for name in expected for parent in PurePosixPath(name).parents}
-    if folder.is_symlink() or not folder.is_dir():
-        return "it is no folder"
-    found = set()
-    for path, subfolders, files in os.walk(folder):
-        for name in (*subfolders, *files):
-            entry = Path(path) / name
-            relative = entry.relative_to(folder).as_posix()
-            if relative in folders and entry.is_dir() and not entry.is_symlink():
-                continue
-            if relative not in expected or entry.is_symlink() or not entry.is_file():
-                return f"{relative} is of no wheel"
-            if sha256_of(entry) != expected[relative]:
-                return f"{relative} is not as in its wheel"
-            found.add(relative)
-    missing = sorted(expected.keys() - found)
-    return f"{missing[0]} is missing" if missing else None
-
-
 def _content(wheel: Wheel) -> bytes:
     """The wheel's bytes, read once, so that what is checked is what is unpacked."""
     content = wheel.path.read_bytes()
@@ -87,11 +67,13 @@ def _content(wheel: Wheel) -> bytes:
     return content
 
 
-def _listing(content: bytes) -> dict[str, str]:
-    """File -> SHA-256 of a wheel's content."""
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        return {
-            member.filename: hashlib.sha256(archive.read(member)).hexdigest()
-            for member in archive.infolist()
-            if not member.is_dir()
-        }
+def _expected(contents: Sequence[bytes]) -> dict[str, str]:
+    """What the wheels unpacked have to be, as `tree.listing` tells it."""
+    expected = {}
+    for content in contents:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            for member in archive.infolist():
+                if not member.is_dir():
+                    expected[member.filename] = hashlib.sha256(archive.read(member)).hexdigest()
+    folders = {parent.as_posix() for name in expected for parent in PurePosixPath(name).parents} - {"."}
+    return expected | dict.fromkeys(folders, tree.FOLDER)

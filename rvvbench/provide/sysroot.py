@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import fnmatch
 import io
+import json
 import os
 import shutil
 import tarfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Protocol
@@ -15,7 +16,9 @@ from typing import IO, Protocol
 from rvvbench.engine.container import ContainerSpec, created
 from rvvbench.engine.service import Engine
 from rvvbench.errors import EnvironmentLacks
-from rvvbench.provide.file_hash import exclusive
+from rvvbench.provide import tree
+from rvvbench.provide.draft import draft_of
+from rvvbench.provide.file_hash import exclusive, write_atomically
 
 # Grows when what is taken from an image changes.
 CONTENT_VERSION = 1
@@ -58,22 +61,28 @@ LIBRARIES = (
 )
 
 
-def ensure_sysroot(image: Image, *, arch: str, engine: Engine, state_dir: Path) -> Path:
+def ensure_sysroot(
+    image: Image, *, arch: str, engine: Engine, state_dir: Path, progress: Callable[[str], None] | None = None
+) -> Path:
     """The sysroot of `image`, copied out of it once (about 15 s); the image's digest is its name.
 
-    Nothing of the image is run: podman reads the files, so the emulator has no part in it. Raises EnvironmentLacks
-    where the image has no libtorch-dev.
+    What was copied is listed beside the folder and held against it at every use; a damaged sysroot is copied anew,
+    since a kernel's key names the image only. Nothing of the image is run: podman reads the files, so the emulator has
+    no part in it. Raises EnvironmentLacks where the image has no libtorch-dev.
     """
     names = ARCHITECTURES[arch]
     base = state_dir / "kernels" / "sysroots"
     folder = base / f"{arch}-{image.digest.removeprefix('sha256:')[:32]}-{CONTENT_VERSION}"
     with exclusive(base, folder.name):
-        if folder.is_dir():
-            return folder
-        draft = base / f".{folder.name}.draft"
-        shutil.rmtree(draft, ignore_errors=True)
-        draft.mkdir()
-        try:
+        receipt = base / f"{folder.name}.json"
+        if folder.exists():
+            problem = _damage(folder, receipt)
+            if problem is None:
+                return folder
+            if progress is not None:
+                progress(f"{folder} is copied anew: {problem}")
+            shutil.rmtree(folder)
+        with draft_of(folder) as draft:
             _copy(image, names, engine, draft)
             if not (draft / "usr/include/torch/library.h").exists():
                 raise EnvironmentLacks(
@@ -81,10 +90,20 @@ def ensure_sysroot(image: Image, *, arch: str, engine: Engine, state_dir: Path) 
                     where=image.image_id,
                     mend="add libtorch-dev to images/runtime.yaml, then rvvbench image build",
                 )
+            write_atomically(receipt, json.dumps(tree.listing(draft), indent=0, sort_keys=True).encode())
             draft.rename(folder)
-        finally:
-            shutil.rmtree(draft, ignore_errors=True)
     return folder
+
+
+def _damage(folder: Path, receipt: Path) -> str | None:
+    """What is not as it was copied, None where all is."""
+    try:
+        expected = json.loads(receipt.read_text())
+    except (OSError, ValueError):
+        expected = None
+    if not isinstance(expected, dict):
+        return f"{receipt.name} does not say what was copied"
+    return tree.difference(tree.listing(folder), expected)
 
 
 def _copy(image: Image, names: Architecture, engine: Engine, draft: Path) -> None:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import io
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, cast
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rvvbench.provide.sysroot import LIBRARIES, unpack
+from rvvbench.engine.service import Engine
+from rvvbench.provide import sysroot
+from rvvbench.provide.sysroot import LIBRARIES, ensure_sysroot, unpack
 
 
 def archive(members: dict[str, bytes | str]) -> bytes:
@@ -61,3 +66,63 @@ def test_of_the_libraries_only_those_that_a_link_reads_are_kept(tmp_path: Path) 
     kept = {path.name for path in tmp_path.rglob("*") if path.is_file()}
     assert kept == {"libtorch_cpu.so.2.14", "libc.so", "libc.a", "Scrt1.o", "libgomp.so.1"}
     assert not (tmp_path / "triple/perl").exists()
+
+
+@dataclass(frozen=True)
+class ToyImage:
+    image_id: str = "sha256:1"
+    digest: str = "sha256:2"
+
+
+def alter(folder: Path) -> None:
+    (folder / "usr/include/torch/library.h").write_text("#define X 2\n")
+
+
+def lose(folder: Path) -> None:
+    (folder / "usr/lib/libc.so").unlink()
+
+
+def add(folder: Path) -> None:
+    (folder / "usr/include/stdint.h").write_text("")
+
+
+def bend(folder: Path) -> None:
+    (folder / "lib").unlink()
+    (folder / "lib").symlink_to("usr/include")
+
+
+def forget(folder: Path) -> None:
+    (folder.parent / f"{folder.name}.json").unlink()
+
+
+def garble(folder: Path) -> None:
+    (folder.parent / f"{folder.name}.json").write_bytes(b"\xff")
+
+
+@pytest.mark.parametrize("harm", [alter, lose, add, bend, forget, garble])
+def test_a_damaged_sysroot_is_copied_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harm: Callable[[Path], None]
+) -> None:
+    def copy(image: Any, names: Any, engine: Any, draft: Path) -> None:
+        for name in ("usr/include/torch/library.h", "usr/lib/libc.so"):
+            (draft / name).parent.mkdir(parents=True)
+            (draft / name).write_text(name)
+        (draft / "lib").symlink_to("usr/lib")
+        copies.append(draft)
+
+    def ensure() -> Path:
+        return ensure_sysroot(
+            ToyImage(), arch="riscv64", engine=cast(Engine, None), state_dir=tmp_path, progress=said.append
+        )
+
+    copies: list[Path] = []
+    said: list[str] = []
+    monkeypatch.setattr(sysroot, "_copy", copy)
+    folder = ensure()
+    assert ensure() == folder and len(copies) == 1 and said == []
+    harm(folder)
+    assert ensure() == folder and len(copies) == 2
+    assert len(said) == 1 and "copied anew" in said[0]
+    assert (folder / "usr/include/torch/library.h").read_text() == "usr/include/torch/library.h"
+    assert not (folder / "usr/include/stdint.h").exists()
+    assert ensure() == folder and len(copies) == 2
