@@ -130,7 +130,7 @@ def read_record(path: Path) -> Record:
     except UnicodeDecodeError as error:
         raise CheckFailed("the record is no UTF-8 text", where=where, mend="get an undamaged copy") from error
     try:
-        plain = json.loads(text, parse_constant=_refuse_constant)
+        plain = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_each_key_once)
     except json.JSONDecodeError as error:
         raise CheckFailed(
             f"the record is no JSON: {error.msg}", where=f"{where}:{error.lineno}", mend="get an undamaged copy"
@@ -175,6 +175,16 @@ def _first_errors(error: ValidationError) -> str:
 
 def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is no JSON number")
+
+
+def _each_key_once(pairs: builtins.list[tuple[str, Any]]) -> dict[str, Any]:
+    """Python would take the last of two, another reader the first: they would see different records."""
+    read = dict(pairs)
+    if len(read) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {twice!r} stands twice in one object")
+    return read
 
 
 def _write_synced(path: Path, text: str) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from rvvbench.record.events import SCHEMA, named
@@ -78,6 +79,21 @@ def _phases(_: Expected, process: Process) -> Found:
     for start in named(process.events, "supervisor_start"):
         if start.get("schema") != SCHEMA:
             yield "events-schema", f"the events are {start.get('schema')}, {SCHEMA} is read"
+    yield from _order(process)
+
+
+def _order(process: Process) -> Found:
+    """The measured pass lies between its two marks, and the warm-up before it."""
+    passes = [*named(process.events, "prefill"), *named(process.events, "decode")]
+    moments = [
+        *((name, event.get("t_ns")) for name in ("warmup", "measured_start") for event in named(process.events, name)),
+        *(("the prefill's start", event.get("start_ns")) for event in passes[:1]),
+        *(("the last pass's end", event.get("end_ns")) for event in passes[-1:]),
+        *(("measured_end", event.get("t_ns")) for event in named(process.events, "measured_end")),
+    ]
+    for (earlier, before), (later, after) in pairwise(moments):
+        if type(before) is not int or type(after) is not int or before > after:
+            yield "order", f"{earlier} at {before} ns does not come before {later} at {after} ns"
 
 
 def _pins(expected: Expected, process: Process) -> Found:

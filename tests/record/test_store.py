@@ -118,6 +118,7 @@ def test_the_beginning_of_two_run_ids_is_refused(store: RecordStore) -> None:
         ('{\n "schema": ', "no JSON"),
         ('{"schema": NaN}', "NaN is no JSON number"),
         ("[]", "its schema is None"),
+        ('{"schema": "rvvbench/record/1", "a": {"b": [{"c": 1, "c": 1}]}}', "the key 'c' stands twice in one object"),
         ('{"schema": "rvvbench/record/2"}', "its schema is rvvbench/record/2, read is rvvbench/record/1"),
         ('{"schema": "rvvbench/record/1"}', "does not fit its schema: run_id: Field required"),
     ],

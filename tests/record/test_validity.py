@@ -119,6 +119,22 @@ WRONG: list[tuple[Change, str, str]] = [
         "tp_size was True, declared 1",
     ),
     (setting("environment", server_args=None), "server-args", "device was not there, declared cpu"),
+    (
+        setting("measured_start", t_ns=1),
+        "order",
+        "measured_start at 1 ns does not come before the prefill's start at 0 ns",
+    ),
+    (
+        setting("measured_start", t_ns=None),
+        "order",
+        "warmup at -1000000000 ns does not come before measured_start at None ns",
+    ),
+    (setting("warmup", t_ns=0), "order", "warmup at 0 ns does not come before measured_start at -1 ns"),
+    (
+        setting("measured_end", t_ns=6_400_000_000),
+        "order",
+        "the last pass's end at 6500000000 ns does not come before measured_end at 6400000000 ns",
+    ),
     (setting("prefill", input_tokens=63), "shape", "63 input tokens, declared 64"),
     (
         lambda events: [e for e in events if e.get("step") != 7],
