@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from rvvbench.manifest.server_args import is_of_the_harness
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.\-]*$")]
 Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
@@ -16,12 +28,47 @@ WeightsKind = Literal["hub", "synthetic"]
 CacheState = Literal["none", "artifact-cold", "artifact-warm"]
 Projection = Literal["qkv_proj", "o_proj", "gate_up_proj", "down_proj", "lm_head"]
 PROJECTIONS: tuple[Projection, ...] = ("qkv_proj", "o_proj", "gate_up_proj", "down_proj", "lm_head")
+Architecture = Literal["LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM"]
+Count = Annotated[int, Field(gt=0, lt=2**31)]
+
+
+def misplaced(loc: tuple[str | int, ...], message: str, value: Any) -> ValidationError:
+    """A validation error at `loc` below the validator that raises it."""
+    kind = PydanticCustomError("manifest", "{message}", {"message": message})
+    return ValidationError.from_exception_data("manifest", [{"type": kind, "loc": loc, "input": value}])
+
+
+def _each_once(values: list[str]) -> list[str]:
+    for index, value in enumerate(values):
+        if value in values[:index]:
+            raise misplaced((index,), "stands twice", value)
+    return values
+
+
+def _rising(cpus: str) -> str:
+    for part in cpus.split(","):
+        first, _, last = part.partition("-")
+        if last and int(last) < int(first):
+            raise ValueError(f"the range {part} falls")
+    return cpus
+
+
+CpuSet = Annotated[
+    str, StringConstraints(pattern=r"^[0-9]{1,4}(-[0-9]{1,4})?(,[0-9]{1,4}(-[0-9]{1,4})?)*$"), AfterValidator(_rising)
+]
 
 
 class Strict(BaseModel):
-    """Frozen, and closed to keys that it does not know."""
+    """Frozen, closed to keys that it does not know, and true to types: `true` and `1.0` are no integers."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, protected_namespaces=())
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        strict=True,
+        allow_inf_nan=False,
+        populate_by_name=True,
+        protected_namespaces=(),
+    )
 
 
 class OneBatch(Strict):
@@ -52,18 +99,12 @@ class Experiment(Strict):
     stack: Name
     board: Name
     dtype: Literal["bfloat16"]
-    tensor_parallel: Literal[1]
+    tensor_parallel: int = Field(ge=1, le=1)
     fresh_processes: int = Field(ge=1, le=100)
-    variants: list[Name] = Field(min_length=1)
-    cache_states: list[CacheState] = Field(min_length=1)
+    variants: Annotated[list[Name], Field(min_length=1), AfterValidator(_each_once)]
+    cache_states: Annotated[list[CacheState], Field(min_length=1), AfterValidator(_each_once)]
     timeouts_s: Timeouts
     sample_interval_s: float = Field(default=0.25, ge=0.05, le=60)
-
-    @model_validator(mode="after")
-    def _each_variant_once(self) -> Experiment:
-        if len(set(self.variants)) != len(self.variants):
-            raise ValueError("a variant stands twice in `variants`")
-        return self
 
 
 class Hub(Strict):
@@ -89,6 +130,33 @@ class Synthetic(Strict):
     files: dict[str, SyntheticFile]
 
 
+class Configuration(Strict):
+    """Of a Hugging Face configuration, what shapes, routing and limits are computed from; all else is the model's."""
+
+    model_config = ConfigDict(extra="allow")
+
+    architectures: list[Architecture] = Field(min_length=1)
+    hidden_size: Count
+    intermediate_size: Count
+    max_position_embeddings: Count
+    num_attention_heads: Count
+    num_hidden_layers: Count
+    vocab_size: Count
+    num_key_value_heads: Count | None = None
+    head_dim: Count | None = None
+    attention_bias: bool | None = None
+    mlp_bias: bool | None = None
+
+    @model_validator(mode="after")
+    def _heads_divide(self) -> Configuration:
+        heads, groups = self.num_attention_heads, self.num_key_value_heads
+        if groups and heads % groups:
+            raise misplaced(("num_key_value_heads",), f"must divide num_attention_heads ({heads})", groups)
+        if not self.head_dim and self.hidden_size % heads:
+            raise misplaced(("hidden_size",), f"must be a multiple of num_attention_heads ({heads})", self.hidden_size)
+        return self
+
+
 class Model(Strict):
     """A model: its configuration, and where its weights may come from."""
 
@@ -98,6 +166,13 @@ class Model(Strict):
     hub: Hub | None = None
     config: dict[str, Any]
     synthetic: Synthetic | None = None
+
+    @field_validator("config")
+    @classmethod
+    def _has_shapes(cls, config: dict[str, Any]) -> dict[str, Any]:
+        # The dictionary itself stays: the checkpoint's config.json is written from exactly it.
+        Configuration.model_validate(config)
+        return config
 
     @model_validator(mode="after")
     def _has_weights(self) -> Model:
@@ -165,7 +240,7 @@ class Board(Strict):
     arch: Literal["riscv64", "host"]
     vlen: int | None = None
     threads: int = Field(ge=1, le=1024)
-    cpus: str | None = Field(default=None, description="cpuset of the container, e.g. 0-7")
+    cpus: CpuSet | None = Field(default=None, description="cpuset of the container, e.g. 0-7")
     clusters: list[list[int]] = Field(default_factory=list)
     omp: Omp = Omp()
     memory_limit_bytes: int | None = Field(default=None, gt=0)
@@ -180,7 +255,7 @@ class Variant(Strict):
     title: str
     attention_backend: Literal["torch_native"]
     linear: Literal["torch", "packed"]
-    projections: list[Projection] = Field(default_factory=list)
+    projections: Annotated[list[Projection], AfterValidator(_each_once)] = Field(default_factory=list)
     compile: Literal["none"] = "none"
     server_args: dict[str, Any] = Field(default_factory=dict)
 
@@ -189,8 +264,17 @@ class Variant(Strict):
         """Whether our kernel library must be loaded and attested."""
         return self.linear == "packed"
 
+    @field_validator("server_args")
+    @classmethod
+    def _leaves_the_harness_its_own(cls, server_args: dict[str, Any]) -> dict[str, Any]:
+        for key, value in server_args.items():
+            if is_of_the_harness(key):
+                raise misplaced((key,), "a variant may not override what the rest of the manifest declares", value)
+        return server_args
+
     @model_validator(mode="after")
     def _projections_fit(self) -> Variant:
         if (self.linear == "packed") != bool(self.projections):
-            raise ValueError("`projections` goes with `linear: packed`, and only with it")
+            message = "`projections` goes with `linear: packed`, and only with it"
+            raise misplaced(("projections",), message, self.projections)
         return self

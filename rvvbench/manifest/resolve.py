@@ -87,6 +87,8 @@ def resolve(
         experiment, model, stack, board, chosen, load_lock(manifests), target, base, model_document, stack_document
     )
     _check_target(resolved)
+    _check_cache_states(resolved)
+    _check_lengths(resolved)
     check_pins(resolved)
     return resolved
 
@@ -179,6 +181,30 @@ def _check_target(resolved: Resolved) -> None:
     if wrong:
         where = resolved.experiment_document.where(("board",))
         raise ManifestError(f"{wrong}, not {board.name!r}", where=where, mend="rvvbench list")
+
+
+def _check_cache_states(resolved: Resolved) -> None:
+    """Caches are the compiler's: a row that compiles nothing has none, and would be measured as if nothing was said."""
+    eager = [variant.name for variant in resolved.variants if variant.compile == "none"]
+    for index, state in enumerate(resolved.experiment.cache_states):
+        if state != "none" and eager:
+            raise ManifestError(
+                f"the cache state {state!r} is for variants that compile, but {', '.join(eager)} says `compile: none`",
+                where=resolved.experiment_document.where(("cache_states", index)),
+                mend="write `cache_states: [none]`",
+            )
+
+
+def _check_lengths(resolved: Resolved) -> None:
+    workload, limit = resolved.experiment.workload, resolved.model.config["max_position_embeddings"]
+    needed = workload.input_len + workload.output_len
+    if needed > limit:
+        raise ManifestError(
+            f"input_len + output_len is {needed}, but {resolved.model.name} has {limit} positions "
+            f"(max_position_embeddings, {resolved.model_document.where(('config', 'max_position_embeddings'))})",
+            where=resolved.experiment_document.where(("workload", "input_len")),
+            mend=f"an input_len of at most {max(limit - workload.output_len, 0)}",
+        )
 
 
 def _named(manifests: Path, kind: str, name: str, model: Any, base: Document, path: tuple[str, ...]) -> Any:

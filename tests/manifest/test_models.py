@@ -1,0 +1,158 @@
+"""What models refuse, and that the refusal is placed at the line of the value."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rvvbench.errors import ManifestError
+from rvvbench.manifest.load import KINDS, load_manifest
+from rvvbench.manifest.resolve import resolve
+from rvvbench.manifest.server_args import HARNESS_ARGS
+
+
+def edited(path: Path, old: str, new: str) -> int:
+    """Replace the line `old`; returns its number."""
+    lines = path.read_text().splitlines()
+    at = next(index for index, line in enumerate(lines) if line.strip() == old)
+    indent = lines[at][: len(lines[at]) - len(lines[at].lstrip())]
+    lines[at] = indent + new
+    path.write_text("\n".join(lines) + "\n")
+    return at + 1
+
+
+def refused(manifests: Path, kind: str, name: str) -> ManifestError:
+    with pytest.raises(ManifestError) as caught:
+        load_manifest(manifests, kind, name, KINDS[kind])
+    return caught.value
+
+
+@pytest.mark.parametrize("key", sorted(HARNESS_ARGS | {"load-format", "speculative_algorithm", "lora_paths"}))
+def test_server_args_cannot_override_what_the_manifest_declares(manifests: Path, key: str) -> None:
+    path = manifests / "variants" / "torch-native.yaml"
+    line = edited(path, "linear: torch", f"linear: torch\nserver_args:\n  max_total_tokens: 64\n  {key}: x") + 3
+    error = refused(manifests, "variants", "torch-native")
+    assert error.where == f"{path}:{line}"
+    assert f"server_args.{key}" in error.cause
+
+
+def test_server_args_may_say_what_nothing_else_declares(manifests: Path) -> None:
+    path = manifests / "variants" / "torch-native.yaml"
+    edited(path, "linear: torch", "linear: torch\nserver_args: {max_total_tokens: 64}")
+    variant, _ = load_manifest(manifests, "variants", "torch-native", KINDS["variants"])
+    assert variant.model_dump()["server_args"] == {"max_total_tokens": 64}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("hidden_size: 1024", "hidden_size: abc"),
+        ("hidden_size: 1024", "hidden_size: 0"),
+        ("hidden_size: 1024", "hidden_size: 1025"),
+        ("hidden_size: 1024", "hidden_size: 1024.0"),
+        ("hidden_size: 1024", "hidden_size: true"),
+        ("num_attention_heads: 8", "num_attention_heads: -8"),
+        ("num_key_value_heads: 2", "num_key_value_heads: 3"),
+        ("intermediate_size: 1024", "intermediate_size: [1024]"),
+        ("num_hidden_layers: 2", "num_hidden_layers: null"),
+        ("max_position_embeddings: 8192", "max_position_embeddings: 0"),
+        ("architectures: [Qwen2ForCausalLM]", "architectures: [GPT2LMHeadModel]"),
+        ("architectures: [Qwen2ForCausalLM]", "architectures: []"),
+        ("architectures: [Qwen2ForCausalLM]", "architectures: Qwen2ForCausalLM"),
+    ],
+)
+def test_a_configuration_without_usable_shapes_is_refused_at_its_line(manifests: Path, old: str, new: str) -> None:
+    path = manifests / "models" / "qwen2-mini.yaml"
+    line = edited(path, old, new)
+    assert refused(manifests, "models", "qwen2-mini").where == f"{path}:{line}"
+
+
+def test_a_configuration_without_a_vocabulary_is_refused_at_the_configuration(manifests: Path) -> None:
+    path = manifests / "models" / "qwen2-mini.yaml"
+    edited(path, "vocab_size: 10240", "")
+    error = refused(manifests, "models", "qwen2-mini")
+    assert "config.vocab_size" in error.cause
+    at = path.read_text().splitlines().index("config:") + 1
+    assert error.where == f"{path}:{at}"
+
+
+@pytest.mark.parametrize("cpus", ["abc", "''", "0-", "-1", "0,,1", "7-0", "0 - 7", "0-7;x", "0-7\u0663"])
+def test_cpus_that_are_no_cpuset_are_refused(manifests: Path, cpus: str) -> None:
+    path = manifests / "boards" / "bpi-f3.yaml"
+    line = edited(path, "cpus: 0-7", f"cpus: {cpus}")
+    assert refused(manifests, "boards", "bpi-f3").where == f"{path}:{line}"
+
+
+@pytest.mark.parametrize("cpus", ["'0'", "0-3,5,7-7", "0-7"])
+def test_cpus_that_are_a_cpuset_are_taken(manifests: Path, cpus: str) -> None:
+    edited(manifests / "boards" / "bpi-f3.yaml", "cpus: 0-7", f"cpus: {cpus}")
+    load_manifest(manifests, "boards", "bpi-f3", KINDS["boards"])
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "fresh_processes=true",
+        "fresh_processes=1.0",
+        'fresh_processes="1"',
+        "tensor_parallel=true",
+        "tensor_parallel=1.0",
+        "tensor_parallel=2",
+        "workload.seed=false",
+        "sample_interval_s=true",
+        'timeouts_s.process="600"',
+        "title=1",
+        "cache_states=[none, none]",
+        "variants=[torch-native, torch-native]",
+        "cache_states=[artifact-cold]",
+        "cache_states=[none, artifact-warm]",
+        "workload.input_len=9000",
+        "workload.input_len=8185",
+    ],
+)
+def test_a_value_of_another_type_or_reach_is_refused_at_its_place(manifests: Path, setting: str) -> None:
+    with pytest.raises(ManifestError) as caught:
+        resolve(manifests, "llama-one-batch", "host", settings=[setting])
+    assert caught.value.where == f"--set {setting}"
+
+
+def test_the_last_position_of_the_model_can_be_used(manifests: Path) -> None:
+    resolve(manifests, "llama-one-batch", "host", settings=["workload.input_len=8184"])
+
+
+def test_a_cache_state_that_no_variant_can_have_is_refused_at_its_line(manifests: Path) -> None:
+    path = manifests / "experiments" / "llama-one-batch.yaml"
+    line = edited(path, "cache_states: [none]", "cache_states:\n  - none\n  - artifact-warm") + 2
+    with pytest.raises(ManifestError, match="artifact-warm") as caught:
+        resolve(manifests, "llama-one-batch", "host")
+    assert caught.value.where == f"{path}:{line}"
+
+
+def test_a_projection_that_stands_twice_is_refused(manifests: Path) -> None:
+    path = manifests / "variants" / "rvv-kernels.yaml"
+    old = "projections: [qkv_proj, o_proj, gate_up_proj, down_proj, lm_head]"
+    line = edited(path, old, "projections: [o_proj, o_proj]")
+    error = refused(manifests, "variants", "rvv-kernels")
+    assert (error.where, "twice" in error.cause) == (f"{path}:{line}", True)
+
+
+def test_projections_without_packed_linears_are_refused_at_their_line(manifests: Path) -> None:
+    path = manifests / "variants" / "torch-native.yaml"
+    line = edited(path, "linear: torch", "linear: torch\nprojections: [o_proj]") + 1
+    assert refused(manifests, "variants", "torch-native").where == f"{path}:{line}"
+
+
+def test_a_variant_that_is_asked_for_twice_is_named_in_variants(manifests: Path) -> None:
+    with pytest.raises(ManifestError) as caught:
+        resolve(manifests, "llama-one-batch", "host", variants=["torch-native", "torch-native"])
+    assert caught.value.where == "--variant torch-native,torch-native"
+    assert caught.value.cause == "variants.1: stands twice (got 'torch-native')"
+
+
+def test_an_error_of_a_whole_manifest_has_no_path_and_no_dump(manifests: Path) -> None:
+    path = manifests / "models" / "qwen2-mini.yaml"
+    text = path.read_text()
+    path.write_text(text[: text.index("# Made by")])
+    error = refused(manifests, "models", "qwen2-mini")
+    assert error.cause == "a model needs `hub` or `synthetic`"
