@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -13,7 +14,7 @@ import typer
 from rvvbench import __version__
 from rvvbench.cli import build, doctor, image, inventory, lock, run, show, verify
 from rvvbench.cli.console import err, print_error
-from rvvbench.errors import RvvbenchError
+from rvvbench.errors import EnvironmentLacks, RvvbenchError
 
 app = typer.Typer(
     name="rvvbench",
@@ -27,6 +28,8 @@ app = typer.Typer(
 
 # Typer brings its own click or uses the installed one, by version; BadParameter's ancestor is the one in use.
 WRONG_USAGE: Any = typer.BadParameter.__mro__[2]
+
+INTERRUPTED = 130
 
 
 def _version(value: bool) -> None:
@@ -56,25 +59,64 @@ def main() -> None:
     """Entry point of the console script. Exit codes: 0 done, 1 a check failed, 2 wrong usage or manifest, 3 the
     environment lacks something, 130 interrupted."""
     signal.signal(signal.SIGTERM, _terminate)
+    # Under nohup SIGHUP is ignored on purpose, and stays so.
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, _terminate)
     try:
         code = app(standalone_mode=False)
+        sys.stdout.flush()
+        if code == INTERRUPTED:  # Typer caught the interrupt itself
+            _say_interrupted()
         sys.exit(code if isinstance(code, int) else 0)
     except RvvbenchError as error:
         print_error(error)
         sys.exit(error.exit_code)
     except (typer.Abort, KeyboardInterrupt):
-        err.print("interrupted")
-        sys.exit(130)
+        _say_interrupted()
+        sys.exit(INTERRUPTED)
     except typer.Exit as leave:
         sys.exit(leave.exit_code)
     except WRONG_USAGE as error:
         error.show()
         sys.exit(2)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_stdout()
         sys.exit(1)
+    except OSError as error:
+        lacks = _lacks(error)
+        with contextlib.suppress(OSError):
+            print_error(lacks)
+        sys.exit(lacks.exit_code)
+
+
+def _say_interrupted() -> None:
+    # After a hangup the terminal may be gone.
+    with contextlib.suppress(OSError):
+        err.print("interrupted")
+
+
+def _lacks(error: OSError) -> EnvironmentLacks:
+    """What no command foresaw of the system's refusals (a full disk, a read-only folder), as an error of ours."""
+    where = " -> ".join(
+        os.fsdecode(name) for name in (error.filename, error.filename2) if isinstance(name, str | bytes)
+    )
+    try:
+        sys.stdout.flush()
+    except OSError:
+        where = where or "standard output"
+        _drop_stdout()
+    return EnvironmentLacks(
+        f"the system refused an operation: {error.strerror or error or type(error).__name__}",
+        where=where or None,
+        mend="rvvbench doctor examines this machine",
+    )
+
+
+def _drop_stdout() -> None:
+    """Let what is still buffered go nowhere: Python would fail on it again when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _terminate(_signal: int, _frame: FrameType | None) -> None:
-    """SIGTERM ends a run as Ctrl-C does: through every `finally`."""
+    """SIGTERM and SIGHUP end a run as Ctrl-C does: through every `finally`."""
     raise KeyboardInterrupt

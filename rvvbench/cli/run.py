@@ -16,7 +16,9 @@ from rvvbench.manifest.resolve import require_resolved, resolve
 def run(
     experiment: str = typer.Argument(help="Name of an experiment; see `rvvbench list`."),
     target: str = typer.Option("auto", "--target", help="auto, board, emulated or host."),
-    variant: str | None = typer.Option(None, "--variant", help="Comma-separated variants instead of the manifest's."),
+    variant: list[str] = typer.Option(
+        [], "--variant", metavar="NAME[,NAME]", help="Variants instead of the manifest's; can be given several times."
+    ),
     repeat: int | None = typer.Option(None, "--repeat", min=1, help="Fresh processes per variant."),
     weights: str | None = typer.Option(None, "--weights", help="hub or synthetic."),
     settings: list[str] = typer.Option([], "--set", metavar="KEY=VALUE", help="Override a value of the manifest."),
@@ -42,14 +44,10 @@ def run(
         options.append(f"weights={weights}")
     if repeat is not None:
         options.append(f"fresh_processes={repeat}")
-    names = [name.strip() for name in variant.split(",")] if variant else None
-    resolved = resolve(project.manifests_dir(), experiment, chosen.kind, settings=options, variants=names)
+    names = variant_names(variant)
+    resolved = resolve(project.manifests_dir(), experiment, chosen.kind, settings=options, variants=names or None)
     require_resolved(resolved)
-    replay = shlex.join(
-        ["rvvbench", "run", experiment, "--target", chosen.kind]
-        + (["--variant", ",".join(names)] if names else [])
-        + [part for option in options for part in ("--set", option)]
-    )
+    replay = replay_command(experiment, chosen.kind, names, options)
     state_dir = project.state_dir()
     with progress() as shown, Engine(state_dir) as engine:
         for name in engine.sweep():
@@ -75,3 +73,27 @@ def run(
         raise CheckFailed(
             "not every row is valid; the table says why", where=str(finished.path), mend=f"logs: {finished.run_dir}"
         )
+
+
+def replay_command(experiment: str, target: str, variants: list[str], settings: list[str]) -> str:
+    """The command that runs the same again, for a shell; `settings` holds what --weights and --repeat became."""
+    return shlex.join(
+        ["rvvbench", "run", experiment, "--target", target]
+        + (["--variant", ",".join(variants)] if variants else [])
+        + [part for setting in settings for part in ("--set", setting)]
+    )
+
+
+def variant_names(options: list[str]) -> list[str]:
+    """Names in all `--variant` options, each a comma-separated list; empty when there is no option.
+
+    Raises UsageError for an empty name: it must not mean all variants.
+    """
+    names = [name.strip() for option in options for name in option.split(",")]
+    if not all(names):
+        raise UsageError(
+            "--variant without the name of a variant",
+            where=shlex.join(part for option in options for part in ("--variant", option)),
+            mend="rvvbench list names the variants; without --variant the manifest's are run",
+        )
+    return names

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import typer
 from rich.markup import escape
 
 from rvvbench import project
-from rvvbench.cli.console import out, print_json
+from rvvbench.cli.console import err, out, print_json
 from rvvbench.errors import CheckFailed, RvvbenchError, UsageError
 
 if TYPE_CHECKING:
@@ -61,15 +62,32 @@ def verify(
 def _paths(refs: list[str], store: RecordStore) -> list[Path]:
     paths: list[Path] = []
     for ref in refs:
+        if not ref.strip():
+            raise UsageError("an empty name names no record", where="RECORDS", mend="rvvbench verify results/")
         folder = Path(ref)
-        if folder.is_dir():
-            inside = sorted(folder.rglob("*.json"))
-            if not inside:
-                raise UsageError("there are no records in this folder", where=ref)
-            paths += inside
-        else:
+        if not folder.is_dir():
             paths.append(store.find(ref))
+            continue
+        files = sorted(path for path in folder.rglob("*.json") if path.is_file())
+        inside = [path for path in files if is_record(path.read_bytes())]
+        passed_over = len(files) - len(inside)
+        if not inside:
+            others = f", only {passed_over} other JSON files" if passed_over else ""
+            raise UsageError(f"there are no records in this folder{others}", where=ref, mend="name a folder of records")
+        if passed_over:
+            err.print(f"{ref}: passed over {passed_over} JSON files that are no records", soft_wrap=True, markup=False)
+        paths += inside
     return paths
+
+
+def is_record(data: bytes) -> bool:
+    """Whether a JSON file says that it is a record. A damaged one that names the schema counts: it must be reported."""
+    try:
+        parsed = json.loads(data)
+    except (ValueError, RecursionError):
+        return b'"rvvbench/record/' in data
+    schema = parsed.get("schema") if isinstance(parsed, dict) else None
+    return isinstance(schema, str) and schema.startswith("rvvbench/record/")
 
 
 def _print(report: dict[str, Any]) -> None:

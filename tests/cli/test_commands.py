@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import platform
 import shutil
+import signal
+import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from rvvbench import project
 from rvvbench.cli.main import main
+from rvvbench.cli.run import replay_command, variant_names
 
 COMMANDS = [
     ["doctor"],
@@ -117,3 +123,124 @@ def test_list_knows_every_kind(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     found = json.loads(capsys.readouterr().out)
     assert set(found) == {"experiments", "models", "stacks", "boards", "variants"}
     assert "llama-one-batch" in [entry["name"] for entry in found["experiments"]]
+
+
+@pytest.mark.parametrize(
+    "options", [["--variant", ""], ["--variant", "torch-native,"], ["--variant", "a", "--variant", " "]]
+)
+def test_an_empty_variant_is_wrong_usage_and_not_all_of_them(
+    options: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(monkeypatch, "run", "llama-one-batch", "--target", "emulated", *options) == 2
+    assert "--variant without the name" in capsys.readouterr().err
+
+
+def test_variants_of_several_options_add_up() -> None:
+    assert variant_names(["a", "b, c"]) == ["a", "b", "c"]
+    assert variant_names([]) == []
+
+
+def test_the_replay_command_names_every_variant_and_setting() -> None:
+    names = variant_names(["a,b", "c"])
+    assert replay_command("x", "host", names, ["title=a b", "weights=synthetic"]) == (
+        "rvvbench run x --target host --variant a,b,c --set 'title=a b' --set weights=synthetic"
+    )
+    assert replay_command("x", "host", [], []) == "rvvbench run x --target host"
+
+
+def test_a_variant_that_two_options_name_is_refused(
+    manifests: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("rvvbench.workload.machine.select_target", lambda _: SimpleNamespace(kind="host"))
+    twice = ["--variant", "torch-native", "--variant", "torch-native"]
+    assert call(monkeypatch, "run", "llama-one-batch", *twice) == 2
+    assert "where: --variant torch-native,torch-native" in capsys.readouterr().err
+
+
+def test_a_folder_of_manifests_that_is_missing_is_no_empty_list(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RVVBENCH_MANIFESTS", str(tmp_path / "nowhere"))
+    assert call(monkeypatch, "list") == 2
+    said = capsys.readouterr().err
+    assert "RVVBENCH_MANIFESTS" in said
+    assert str(tmp_path / "nowhere") in said
+
+
+def test_verify_of_nothing_does_not_search_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.json").write_text('{"schema": "rvvbench/record/1"}')
+    assert call(monkeypatch, "verify", "") == 2
+    assert "names no record" in capsys.readouterr().err
+
+
+def test_verify_takes_only_records_of_a_folder_and_counts_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "events.json").write_text('{"schema": "rvvbench/spec/1"}')
+    (tmp_path / "list.json").write_text("[1]")
+    assert call(monkeypatch, "verify", str(tmp_path)) == 2
+    assert "no records in this folder, only 2 other JSON files" in capsys.readouterr().err
+    (tmp_path / "cut.json").write_text('{"schema": "rvvbench/record/1", "rows": [')
+    assert call(monkeypatch, "verify", str(tmp_path), "--json") == 1
+    said = capsys.readouterr()
+    assert "passed over 2 JSON files" in said.err
+    assert [Path(report["record"]).name for report in json.loads(said.out)] == ["cut.json"]
+
+
+def test_a_refusal_of_the_system_exits_with_3_and_names_the_path(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*_: object) -> list[str]:
+        raise OSError(errno.ENOSPC, "No space left on device", "/some/file")
+
+    monkeypatch.setattr("rvvbench.cli.inventory.names", full)
+    assert call(monkeypatch, "list") == 3
+    said = capsys.readouterr().err
+    assert "No space left on device" in said
+    assert "/some/file" in said
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_full_standard_output_exits_with_3_and_no_traceback() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", "from rvvbench.cli.main import main; main()", "list", "--json"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONUNBUFFERED": ""},
+        )
+    assert done.returncode == 3
+    assert "standard output" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_ends_a_session_exits_with_130(
+    number: signal.Signals, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def hang_up(*_: object) -> list[str]:
+        signal.raise_signal(number)
+        return []
+
+    before = signal.signal(number, signal.SIG_DFL)
+    monkeypatch.setattr("rvvbench.cli.inventory.names", hang_up)
+    try:
+        assert call(monkeypatch, "list") == 130
+    finally:
+        signal.signal(number, before)
+    assert "interrupted" in capsys.readouterr().err
+
+
+def test_a_hangup_that_nohup_ignores_stays_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert call(monkeypatch, "list") == 0
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
