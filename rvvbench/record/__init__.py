@@ -2,6 +2,7 @@
 
 from rvvbench.record.build import Ran, build_process, build_record, build_row
 from rvvbench.record.events import EventsRead, parse_events, read_events
+from rvvbench.record.finding import Finding
 from rvvbench.record.identity import canonical_json, digest, identity
 from rvvbench.record.metrics import DEFINITIONS, Definition, derive_process
 from rvvbench.record.render import render_json, render_markdown, render_terminal
@@ -24,7 +25,7 @@ from rvvbench.record.schema import (
 from rvvbench.record.store import Entry, RecordStore, read_record, to_json
 from rvvbench.record.table import Table, comparison_table
 from rvvbench.record.validity import assess
-from rvvbench.record.verify import Finding, verify
+from rvvbench.record.verify import verify
 
 __all__ = [
     "DEFINITIONS",

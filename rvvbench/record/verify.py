@@ -1,11 +1,14 @@
-"""A record checked against itself: every figure derived again from its raw events, and compared exactly."""
+"""A record checked against itself: every figure derived again from its raw events, and compared exactly; and what it
+says twice, compared with manifest and pins.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from rvvbench.record.build import exit_status, row_figures, seal_of
+from rvvbench.record.declared import disagreements
+from rvvbench.record.finding import Finding
 from rvvbench.record.identity import digest, identity
 from rvvbench.record.metrics import derive_process
 from rvvbench.record.schema import Figure, Process, Record, Row, RowFigure, Validity
@@ -13,18 +16,9 @@ from rvvbench.record.tokens import agreement_of
 from rvvbench.record.validity import assess
 
 
-@dataclass(frozen=True)
-class Finding:
-    """Something in a record that does not follow from the rest of it. `id` is stable, `where` a place in the record."""
-
-    id: str
-    where: str
-    text: str
-
-
 def verify(record: Record) -> list[Finding]:
     """Every finding, none for a record that holds. An honestly invalid row is no finding."""
-    findings = list(_whole(record))
+    findings = [*_whole(record), *disagreements(record)]
     for row in record.rows:
         findings += _row(row)
     return findings

@@ -25,6 +25,8 @@ PACKED_ROUTES = (
     Route(projection="qkv_proj", m=1, path="packed", calls=14),
 )
 
+IMAGE = Image(name="rvvbench-runtime", digest="sha256:" + "ef" * 32, arch="riscv64")
+
 Event = dict[str, Any]
 
 
@@ -166,6 +168,55 @@ def kernel_row(expects: Expected | None = None, **of: Any) -> Row:
     return row("rvv-kernels", expects, **{"prefill_s": 1.0, "step_s": 0.15625, **of})
 
 
+def manifest(rows: Sequence[Row]) -> dict[str, Any]:
+    """The manifest that rows like these come from."""
+    one = rows[0].expected
+    variants = [row.variant for row in rows]
+    board = "qemu-k1" if one.emulated else "bpi-f3"
+    return {
+        "experiment": {
+            "name": "llama-one-batch",
+            "title": "Llama, one batch, 64 in, 8 out",
+            "workload": {
+                "seed": 1,
+                "batch_size": one.batch_size,
+                "input_len": one.input_len,
+                "output_len": one.output_len,
+            },
+            "model": "llama-mini",
+            "weights": "synthetic",
+            "board": board,
+            "dtype": "bfloat16",
+            "tensor_parallel": 1,
+            "fresh_processes": one.processes,
+            "variants": variants,
+            "cache_states": ["none"],
+        },
+        "model": {
+            "name": "llama-mini",
+            "title": "llama-mini",
+            "config": {"num_hidden_layers": 2},
+            "synthetic": {"files": {name: {"sha256": sha256} for name, sha256 in CHECKPOINT.items()}},
+        },
+        "stack": {"packages": PACKAGES},
+        "board": {"name": board, "vlen": one.vlen_bits, "threads": one.threads},
+        "variants": [variant(row) for row in rows],
+        "target": "emulated" if one.emulated else "board",
+    }
+
+
+def variant(row: Row) -> dict[str, Any]:
+    """The variant that a row like this one comes from."""
+    packed = row.expected.kernels_sha256 is not None
+    return {
+        "name": row.variant,
+        "attention_backend": "torch_native",
+        "linear": "packed" if packed else "torch",
+        "projections": ["qkv_proj"] if packed else [],
+        "server_args": {},
+    }
+
+
 def record(*rows: Row, **changes: Any) -> Record:
     """A record of the rows, by default one of torch-native and one of rvv-kernels, emulated."""
     rows = rows or (row(), kernel_row())
@@ -185,13 +236,18 @@ def record(*rows: Row, **changes: Any) -> Record:
             tensor_parallel=1,
         ),
         "target": Target(kind="emulated" if one.emulated else "board", name="qemu-k1" if one.emulated else "bpi-f3"),
-        "manifest": {"experiment": {"name": "llama-one-batch", "workload": {"seed": 1}}},
-        "pins": {"checkpoint": CHECKPOINT, "packages": PACKAGES},
+        "manifest": manifest(rows),
+        "pins": {
+            "image": {"name": IMAGE.name, "arch": IMAGE.arch, "digest": IMAGE.digest},
+            "packages": {"libc6": "2.42-1"},
+            "checkpoint": {"kind": "synthetic", "files": CHECKPOINT},
+            "kernels": {"library_sha256": KERNELS},
+        },
         "environment": {"OMP_NUM_THREADS": "1"},
         "machine": {"kernel": "6.6.0", "cores": 8, "memory_bytes": 16 * 1024 * MIB},
         "conditions_before": {"swap_in_pages": 0},
         "conditions_after": {"swap_in_pages": 0},
-        "image": Image(name="rvvbench-runtime", digest="sha256:" + "ef" * 32, arch="riscv64"),
+        "image": IMAGE,
         "rows": rows,
         "replay": "rvvbench replay 20261130T221500-llama-one-batch-1a2b3c",
     }
