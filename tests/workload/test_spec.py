@@ -10,11 +10,15 @@ import pytest
 from rvvbench import project
 from rvvbench.manifest.models import Variant
 from rvvbench.manifest.resolve import Resolved, resolve
+from rvvbench.record.build import build_record, build_row
+from rvvbench.record.schema import Image
+from rvvbench.record.schema import Target as RecordTarget
+from rvvbench.record.verify import verify
 from rvvbench.runner.environment import recorded
 from rvvbench.runner.sglang_batch import server_arguments
 from rvvbench.runner.spec import parse
-from rvvbench.target.select import Target
-from rvvbench.workload.one_batch import prompts
+from rvvbench.target.select import Target, environment
+from rvvbench.workload.one_batch import heading, prompts
 from rvvbench.workload.spec import Pins, expected, one_batch_spec, variant_environment
 
 EMULATED = Target("emulated", "riscv64", emulated=True)
@@ -86,6 +90,49 @@ def given_server_args(resolved: Resolved, variant: Variant) -> dict[str, Any]:
         resolved, EMULATED, variant, prompts(resolved), PINS, run_id="r", row="r/none", process_index=0
     )
     return server_arguments(parse(json.loads(json.dumps(document))))
+
+
+@pytest.mark.parametrize("target", [EMULATED, HOST, Target("board", "riscv64", emulated=False)], ids=lambda t: t.kind)
+@pytest.mark.parametrize("name", sorted(path.stem for path in (project.manifests_dir() / "experiments").glob("*.yaml")))
+def test_what_a_row_expects_is_what_verify_derives_from_the_manifest_of_the_record(name: str, target: Target) -> None:
+    """Of every experiment that we ship; the rows have no processes, which is invalid but nothing to find."""
+    resolved = resolve(project.manifests_dir(), name, target.kind)
+    synthetic = resolved.model.synthetic
+    generated = resolved.experiment.weights == "synthetic" and synthetic is not None
+    files = {file: one.sha256 for file, one in synthetic.files.items()} if generated and synthetic else {"a": "a" * 64}
+    pins = Pins(files, "b" * 64)
+    image = Image(name="runtime", digest="sha256:" + "c" * 64, arch=target.arch)
+    rows = [
+        build_row(
+            variant=variant.name,
+            cache_state="none",
+            expected=expected(resolved, target, variant, pins),
+            processes=[],
+        )
+        for variant in resolved.variants
+    ]
+    record = build_record(
+        run_id="r",
+        created="2026-11-30T22:15:00Z",
+        experiment=resolved.experiment.name,
+        title=resolved.experiment.title,
+        heading=heading(resolved),
+        target=RecordTarget(kind=target.kind, name=resolved.board.name),
+        manifest=resolved.plain(),
+        pins={
+            "image": image.model_dump(exclude={"relocked"}),
+            "checkpoint": {"kind": resolved.experiment.weights, "files": files},
+            "kernels": {"library_sha256": "b" * 64},
+        },
+        environment=environment(target, resolved.board),
+        machine={},
+        conditions_before={},
+        conditions_after={},
+        image=image,
+        rows=rows,
+        replay="",
+    )
+    assert verify(record) == []
 
 
 def test_every_variable_that_a_row_expects_is_one_that_the_runner_records(resolved: Resolved) -> None:
