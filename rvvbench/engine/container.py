@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from rvvbench.engine.interrupt import uninterrupted
 from rvvbench.engine.owner import labels
 from rvvbench.engine.service import Engine
 from rvvbench.errors import EnvironmentLacks, RvvbenchError
+from rvvbench.project import writing
 
 KILLED = 137
 
@@ -95,7 +97,7 @@ def run_container(engine: Engine, spec: ContainerSpec) -> ContainerExit:
             follower.join(timeout=5.0)
         output = b"".join(container.logs(stdout=True, stderr=True)).decode("utf-8", errors="replace")
         if spec.log_path is not None:
-            spec.log_path.write_text(output)  # following can miss the last lines of a short container
+            _write_whole(spec.log_path, output)
         state = container.inspect()["State"]
         return ContainerExit(
             exit_code=int(state["ExitCode"]),
@@ -231,7 +233,8 @@ def _oom_killed(state: dict[str, Any], spec: ContainerSpec, timed_out: bool) -> 
 def _follow(container: Any, log_path: Path | None) -> threading.Thread | None:
     if log_path is None:
         return None
-    log_path.parent.mkdir(parents=True, exist_ok=True)
+    with writing(log_path):
+        log_path.parent.mkdir(parents=True, exist_ok=True)
 
     def copy() -> None:
         with contextlib.suppress(Exception), log_path.open("wb", buffering=0) as log:
@@ -243,20 +246,26 @@ def _follow(container: Any, log_path: Path | None) -> threading.Thread | None:
     return thread
 
 
+def _write_whole(log_path: Path, output: str) -> None:
+    """The whole log, since following can miss the last lines of a short container.
+
+    Where there is no room for it (a full disk), what was followed stays.
+    """
+    fresh = log_path.with_name(f".{log_path.name}.whole")
+    try:
+        fresh.write_text(output, encoding="utf-8")
+        fresh.replace(log_path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            fresh.unlink()
+
+
 def _remove(container: Any) -> None:
-    """Remove, even where a second Ctrl-C comes while removing."""
+    """Remove, however often Ctrl-C comes while removing."""
     from podman.errors import NotFound
 
-    for last in (False, True):
-        try:
-            container.remove(force=True, v=True)
-        except NotFound:
-            return
-        except KeyboardInterrupt:
-            if last:
-                raise
-            continue
-        return
+    with uninterrupted(), contextlib.suppress(NotFound):
+        container.remove(force=True, v=True)
 
 
 def _said(error: Exception) -> str:

@@ -8,16 +8,20 @@ import secrets
 import shutil
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+from urllib.parse import quote
 
 from rvvbench.engine import owner
 from rvvbench.engine.facts import HostFacts, read_facts
+from rvvbench.engine.interrupt import uninterrupted
 from rvvbench.engine.quirks import Quirk, containers_conf, quirks
 from rvvbench.errors import EnvironmentLacks
+from rvvbench.project import writing
 
 # sockaddr_un holds 108 bytes with the final zero (unix(7)).
 LONGEST_SOCKET_PATH = 107
@@ -60,7 +64,7 @@ class Engine:
     def __enter__(self) -> Engine:
         forced = os.environ.get("CONTAINER_HOST")
         if forced:
-            self._connect_running(Path(forced.removeprefix("unix://")))
+            self._connect_running(socket_of(forced))
             return self
         self.quirks = quirks(self.facts)
         default = _default_socket(self.facts.is_root)
@@ -70,18 +74,20 @@ class Engine:
         try:
             self._start_private()
         except BaseException:
-            self._stop_private()
+            with uninterrupted():
+                self._stop_private()
             raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._client is not None:
-            with contextlib.suppress(Exception):
-                self._client.close()
-            self._client = None
-        self._stop_private()
+        with uninterrupted():
+            if self._client is not None:
+                with contextlib.suppress(Exception):
+                    self._client.close()
+                self._client = None
+            self._stop_private()
 
     def sweep(self) -> list[str]:
         """Remove what dead harnesses left: containers, running ones too, and services. Returns container names."""
@@ -112,23 +118,23 @@ class Engine:
         self._sweep_services()
         here = owner.this_process()
         home = self._state_dir / "engine" / f"{here.pid}-{secrets.token_hex(4)}"
-        home.mkdir(parents=True, mode=0o700)
-        self._home = home
-        (home / "owner").write_text(here.encode())
-        conf = home / "containers.conf"
-        conf.write_text(containers_conf(self.quirks))
-        socket = home / "podman.sock"
+        conf, socket, log = home / "containers.conf", home / "podman.sock", home / "service.log"
         if len(os.fsencode(socket)) > LONGEST_SOCKET_PATH:
             raise EnvironmentLacks(
                 "the path of podman's socket is longer than the kernel allows",
                 where=str(socket),
                 mend="set RVVBENCH_HOME to a shorter path",
             )
-        log = home / "service.log"
-        with log.open("wb") as output:
+        self._home = home
+        with writing(home):
+            home.mkdir(parents=True, mode=0o700)
+            (home / "owner").write_text(here.encode())
+            conf.write_text(containers_conf(self.quirks))
+            output = log.open("wb")
+        with output:
             # A session of its own: Ctrl-C in the terminal must reach the harness only, which cleans up through this.
             self._service = subprocess.Popen(
-                [podman, "system", "service", "--time=0", f"unix://{socket}"],
+                [*_with_us(), podman, "system", "service", "--time=0", f"unix://{quote(str(socket))}"],
                 env={**os.environ, "CONTAINERS_CONF": str(conf)},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -137,7 +143,8 @@ class Engine:
             )
         started = owner.owner_of(self._service.pid)
         if started is not None:
-            (home / "service").write_text(started.encode())
+            with writing(home):
+                (home / "service").write_text(started.encode())
         service = self._service
 
         def decided() -> bool:
@@ -180,6 +187,29 @@ class Engine:
             shutil.rmtree(home, ignore_errors=True)
 
 
+def socket_of(container_host: str) -> Path:
+    """The socket that a CONTAINER_HOST names; raises EnvironmentLacks where it names a service of another machine."""
+    scheme, separator, rest = container_host.partition("://")
+    if separator and scheme != "unix":
+        raise EnvironmentLacks(
+            f"CONTAINER_HOST is {container_host}, and rvvbench reaches podman over a unix socket only",
+            where="CONTAINER_HOST",
+            mend="set CONTAINER_HOST=unix:///path/of/podman.sock, or unset it",
+        )
+    return Path(rest if separator else container_host)
+
+
+def _with_us() -> list[str]:
+    """What starts a command so that the kernel ends it when this process dies, after kill -9 too.
+
+    The kernel counts the death of the thread that started the command, so only the main thread's may.
+    """
+    setpriv = shutil.which("setpriv")
+    if setpriv is None or threading.current_thread() is not threading.main_thread():
+        return []
+    return [setpriv, "--pdeathsig=TERM"]
+
+
 def _read_owner(path: Path) -> owner.Owner | None:
     try:
         return owner.decode(path.read_text())
@@ -196,7 +226,7 @@ def _default_socket(is_root: bool) -> Path:
 def _connect(socket: Path) -> Any:
     from podman import PodmanClient
 
-    return PodmanClient(base_url=f"http+unix://{socket}")
+    return PodmanClient(base_url=f"http+unix://{quote(str(socket), safe='')}")
 
 
 def _answers(socket: Path) -> bool:

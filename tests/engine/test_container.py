@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rvvbench.engine.container import ContainerSpec, Mount, create_arguments, memory_limit_path
+import pytest
+
+from rvvbench.engine.container import ContainerSpec, Mount, _write_whole, create_arguments, memory_limit_path
 
 
 def test_a_container_has_no_network_unless_asked_for() -> None:
@@ -36,3 +38,24 @@ def test_the_memory_limit_is_found_on_cgroup_v1() -> None:
 
 def test_without_a_memory_controller_there_is_no_limit_to_read() -> None:
     assert memory_limit_path("1:cpu:/x\n", "cgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\n") is None
+
+
+def test_the_whole_log_replaces_what_was_followed(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("first")
+    _write_whole(log, "first\nlast\n")
+    assert log.read_text() == "first\nlast\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["log"]
+
+
+def test_where_the_disk_is_full_the_followed_log_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: Path, *arguments: object, **options: object) -> int:
+        path.write_bytes(b"")  # as the real one: truncated, then nothing fits
+        raise OSError(28, "No space left on device", str(path))
+
+    log = tmp_path / "log"
+    log.write_text("followed")
+    monkeypatch.setattr(Path, "write_text", full)
+    _write_whole(log, "whole")
+    assert log.read_text() == "followed"
+    assert [path.name for path in tmp_path.iterdir()] == ["log"]

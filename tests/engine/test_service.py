@@ -17,7 +17,7 @@ import pytest
 import toy_image
 
 from rvvbench.engine.container import ContainerSpec, run_container
-from rvvbench.engine.owner import RUN_LABEL
+from rvvbench.engine.owner import RUN_LABEL, decode, owner_of
 from rvvbench.engine.service import Engine
 from rvvbench.errors import EnvironmentLacks
 
@@ -121,3 +121,35 @@ def test_ctrl_c_leaves_nothing(engine: Engine, state: Path) -> None:
         assert process.wait(timeout=30) != 0
     assert containers_of(engine, "interrupted") == []
     assert len(set((state / "engine").iterdir())) == 1
+
+
+def test_an_impatient_ctrl_c_leaves_nothing(engine: Engine, state: Path) -> None:
+    with harness(state, "impatient") as process:
+        until(lambda: bool(containers_of(engine, "impatient")))
+        for _ in range(3):
+            process.send_signal(signal.SIGINT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=0.15)
+        assert process.wait(timeout=30) != 0
+    assert containers_of(engine, "impatient") == []
+    assert len(set((state / "engine").iterdir())) == 1
+
+
+def test_the_service_of_a_harness_that_was_killed_ends_by_itself(engine: Engine, state: Path) -> None:
+    with harness(state, "alone") as process:
+        until(lambda: bool(containers_of(engine, "alone")))
+        (home,) = (state / "engine").glob(f"{process.pid}-*")
+        service = decode((home / "service").read_text())
+        assert service is not None and owner_of(service.pid) == service
+        process.kill()
+        process.wait()
+        until(lambda: owner_of(service.pid) != service, timeout_s=20.0)
+    engine.sweep()
+
+
+@pytest.mark.parametrize("name", ["a b", "a%20b", "ä#?"])
+def test_a_home_may_have_any_name(tmp_path_factory: pytest.TempPathFactory, name: str) -> None:
+    home = tmp_path_factory.mktemp("home") / name
+    with Engine(home) as running:
+        assert running.client.ping()
+        assert running.private is False or str(running.socket).startswith(str(home))
