@@ -25,6 +25,7 @@ from rvvbench.image.names import LABEL, host_arch
 from rvvbench.image.recipe import Recipe
 from rvvbench.image.suite import Difference, differences, parse_simulation, parse_status
 from rvvbench.image.verify import ImageRef, check_inside, look_up
+from rvvbench.project import writing
 
 # What runs natively while a foreign root filesystem is put together, see images/hooks/extract.sh.
 TWIN_PACKAGES = (
@@ -118,10 +119,12 @@ def build_image(
     if foreign and recipe.model.variant == "minbase":
         require_emulator({"amd64": "x86_64", "arm64": "aarch64"}.get(arch, arch))
     images = state_dir / "images"
-    images.mkdir(parents=True, exist_ok=True)
+    with writing(images):
+        images.mkdir(parents=True, exist_ok=True)
     clock = _Clock()
     log_path = images / f"{recipe.name}-{arch}.log"
-    with _only_one(images / f".{recipe.name}-{arch}.lock"), log_path.open("w") as log, _workspace(images) as work:
+    turn = images / f".{recipe.name}-{arch}.lock"
+    with writing(images), _only_one(turn), log_path.open("w") as log, _workspace(images) as work:
         build = _Build(recipe, arch, state_dir, work, log, progress, foreign, mirror, clock)
         source = build.source(accept_expired)
         with ThreadPoolExecutor(2) as pool:

@@ -23,6 +23,20 @@ Progress = Callable[[str, str], None]
 # Room for the root filesystem, the archives of its packages and a margin; below it the disk is used.
 TMPFS_NEEDS_BYTES = 8 << 30
 TWIN_PATH = "/.rvvbench/bin"
+# `wait` returns when a trap ran; the second one is for the command that is ending then.
+_AND_ITS_GROUP = """\
+end() {
+    trap "" TERM
+    kill -TERM 0
+    (sleep 20; kill -KILL 0) &
+    wait "$command"
+    kill -KILL 0
+}
+trap end TERM
+"$@" &
+command=$!
+wait "$command"
+"""
 _PROXY_KEYS = ("Acquire::http::Proxy", "Acquire::https::Proxy", "Acquire::https::CaInfo")
 
 
@@ -92,10 +106,11 @@ def parse_apt_settings(dump: str) -> dict[str, str]:
 def in_private_mounts(command: Sequence[str], scratch: Path, *, in_memory: bool) -> list[str]:
     """The command in a mount namespace of its own, so that no mount outlives it even after kill -9.
 
-    With `in_memory`, `scratch` is a tmpfs inside the namespace, which vanishes with it. The command is told to
-    end when this process dies.
+    With `in_memory`, `scratch` is a tmpfs inside the namespace, which vanishes with it. When this process dies, the
+    shell gets SIGTERM and passes it on to its process group (which has to be its own): mmdebstrap's first process
+    ignores it, its children tidy up on it. What is left after 20 s is killed.
     """
-    prepare = f'mount -t tmpfs -o mode=755 tmpfs "{scratch}" && ' if in_memory else ""
+    prepare = f'mount -t tmpfs -o mode=755 tmpfs "{scratch}" || exit\n' if in_memory else ""
     return [
         "setpriv",
         "--pdeathsig=TERM",
@@ -104,7 +119,7 @@ def in_private_mounts(command: Sequence[str], scratch: Path, *, in_memory: bool)
         "--propagation=private",
         "sh",
         "-c",
-        f'{prepare}exec "$@"',
+        prepare + _AND_ITS_GROUP,
         "sh",
         *command,
     ]

@@ -15,9 +15,10 @@ from typing import Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from rvvbench.errors import ManifestError
+from rvvbench.errors import EnvironmentLacks, ManifestError
 from rvvbench.image.build import BuiltImage
 from rvvbench.image.suite import Difference
+from rvvbench.project import writing
 
 FILE = "rvvbench.local.lock.yaml"
 
@@ -61,10 +62,15 @@ def read(state_dir: Path) -> LocalLock:
     """The machine's local lock, empty where there is none. Raises ManifestError where the file is damaged."""
     path = state_dir / FILE
     try:
-        return LocalLock.model_validate(yaml.safe_load(path.read_text()))
+        return LocalLock.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
         return LocalLock()
-    except (yaml.YAMLError, ValidationError) as error:
+    except OSError as error:
+        mend = f"remove {path}, or let it be read"
+        raise EnvironmentLacks(
+            f"the machine-local lock cannot be read: {error.strerror}", where=str(path), mend=mend
+        ) from error
+    except (UnicodeDecodeError, yaml.YAMLError, ValidationError) as error:
         raise ManifestError("the machine-local lock is damaged", where=str(path), mend=f"remove {path}") from error
 
 
@@ -106,13 +112,17 @@ def forget(state_dir: Path, recipe: str, arch: str) -> None:
 def _save(state_dir: Path, lock: LocalLock) -> None:
     path = state_dir / FILE
     fresh = path.with_suffix(".new")
-    fresh.write_text(yaml.safe_dump(lock.model_dump(mode="json", by_alias=True), sort_keys=False))
-    fresh.replace(path)
+    with writing(path):
+        fresh.write_text(yaml.safe_dump(lock.model_dump(mode="json", by_alias=True), sort_keys=False), encoding="utf-8")
+        fresh.replace(path)
 
 
 @contextlib.contextmanager
 def _turn(state_dir: Path) -> Iterator[None]:
-    state_dir.mkdir(parents=True, exist_ok=True)
-    with (state_dir / f".{FILE}.turn").open("w") as turn:
+    path = state_dir / f".{FILE}.turn"
+    with writing(path):
+        state_dir.mkdir(parents=True, exist_ok=True)
+        opened = path.open("w")
+    with opened as turn:
         fcntl.flock(turn, fcntl.LOCK_EX)
         yield

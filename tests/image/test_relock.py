@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rvvbench.errors import ManifestError
+from rvvbench.errors import EnvironmentLacks, ManifestError
 from rvvbench.image import relock
 from rvvbench.image.build import BuiltImage, LockedPackages
 from rvvbench.image.suite import differences
@@ -77,3 +77,24 @@ def test_another_digest_from_the_same_versions_is_unexplained() -> None:
     assert image.unexplained_error().where == "rvvbench.lock.yaml:5"
     assert not built(version="1", digest="sha256:old").is_unexplained
     assert not built(version="2").is_unexplained
+
+
+@pytest.mark.parametrize("content", [b"schema: \xff", b"- 1", b"schema: [", b"", b"\0"])
+def test_a_file_of_garbage_is_told_with_its_path(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / relock.FILE).write_bytes(content)
+    with pytest.raises(ManifestError, match="damaged") as caught:
+        current(tmp_path)
+    assert caught.value.where == str(tmp_path / relock.FILE)
+
+
+def test_a_folder_in_its_place_is_told(tmp_path: Path) -> None:
+    (tmp_path / relock.FILE).mkdir()
+    with pytest.raises(EnvironmentLacks, match="cannot be read") as caught:
+        current(tmp_path)
+    assert caught.value.where == str(tmp_path / relock.FILE)
+
+
+def test_a_home_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "home").write_text("")
+    with pytest.raises(EnvironmentLacks, match="RVVBENCH_HOME"):
+        relock.forget(tmp_path / "home", "tiny", "riscv64")
