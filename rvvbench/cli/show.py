@@ -50,7 +50,9 @@ def as_data(resolved: Resolved) -> dict[str, Any]:
                 name: {arch: image.digest for arch, image in lock.images.get(name, {}).items()}
                 for name in (resolved.stack.image, resolved.stack.toolchain)
             },
-            "wheels": {name: wheel.sha256 for name, wheel in lock.wheels.items()},
+            "wheels": {
+                name: wheel.sha256 for name, wheel in lock.wheels.items() if name.startswith(f"{resolved.stack.name}/")
+            },
             "model": locked_model.model_dump(mode="json") if locked_model else None,
         },
         "projections": [

@@ -42,7 +42,7 @@ def wanted(manifests: Path) -> Wanted:
             if isinstance(source, GitSource):
                 git[f"{name}/{part}"] = LockedGit(url=source.url, branch=source.branch, commit=source.commit)
             if isinstance(source, WheelSource):
-                wheels[part] = LockedWheel(filename=source.filename, sha256=source.sha256)
+                wheels[f"{name}/{part}"] = LockedWheel(filename=source.filename, sha256=source.sha256)
     for name in names(manifests, "models"):
         model, _ = load_manifest(manifests, "models", name, Model)
         if model.hub:
@@ -100,6 +100,8 @@ def _wheels(lock_file: LockFile, want: Wanted) -> Iterator[Drift]:
         if locked.get(name) != pin:
             where = lock_file.document.where(("wheels", name))
             yield Drift("changed", f"wheel {name}", where, f"the manifest says {pin.filename} sha256 {pin.sha256}")
+    for name in locked.keys() - want.wheels.keys():
+        yield Drift("stale", f"wheel {name}", lock_file.document.where(("wheels", name)), "no stack has it any more")
 
 
 def _models(lock_file: LockFile, want: Wanted) -> Iterator[Drift]:

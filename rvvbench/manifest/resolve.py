@@ -114,7 +114,7 @@ def check_pins(resolved: Resolved) -> None:
         source = getattr(resolved.stack, part)
         here = resolved.stack_document
         if isinstance(source, WheelSource):
-            locked = lock.wheels.get(part)
+            locked = lock.wheels.get(f"{resolved.stack.name}/{part}")
             if locked is None:
                 raise ManifestError(
                     f"the lock knows no wheel {part!r}", where=str(resolved.lock.path), mend="rvvbench lock"
@@ -124,7 +124,7 @@ def check_pins(resolved: Resolved) -> None:
                 source.sha256,
                 here.where((part, "sha256")),
                 locked.sha256,
-                places.where(("wheels", part, "sha256")),
+                places.where(("wheels", f"{resolved.stack.name}/{part}", "sha256")),
             )
         if isinstance(source, GitSource):
             locked_git = lock.git.get(f"{resolved.stack.name}/{part}")

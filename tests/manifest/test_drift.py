@@ -60,3 +60,13 @@ def test_a_branch_that_moved_on_is_found_at_its_line(manifests: Path) -> None:
     assert len(moved) == 2
     assert not unresolved
     assert "rvvbench.lock.yaml:" in moved[0].where
+
+
+def test_two_stacks_may_pin_different_wheels(manifests: Path) -> None:
+    stack = (manifests / "stacks" / "debian-rvv.yaml").read_text()
+    other = stack.replace("name: debian-rvv", "name: debian-old").replace("21492759", "31492759")
+    (manifests / "stacks" / "debian-old.yaml").write_text(other)
+    assert ("changed", "wheel debian-old/sglang") in kinds(manifests)
+    lock_file = load_lock(manifests)
+    save_lock(lock_file.path, updated(lock_file.lock, wanted(manifests)))
+    assert not {what for _, what in kinds(manifests) if what.startswith("wheel")}
