@@ -14,7 +14,7 @@ FOLDER = "folder"
 def listing(folder: Path) -> dict[str, str]:
     """Entry below `folder` -> its SHA-256 for a file, `FOLDER`, or an arrow and the target for a symbolic link.
 
-    12,000 files of 450 MB in all take 0.7 s from the page cache, 3 s from a disk.
+    A sysroot (12,000 files, 450 MB) takes 2 s on two cores that have other work too.
     """
     found = {}
     for path, folders, files in os.walk(folder):
