@@ -35,15 +35,21 @@ def validated(model: type[T], document: Document) -> T:
 def names(manifests: Path, kind: str) -> list[str]:
     """Names of all manifests of a kind, sorted; raises ManifestError where the folder of the kind is missing."""
     folder = manifests / kind
-    if not folder.is_dir():
-        override = os.environ.get("RVVBENCH_MANIFESTS")
-        raise ManifestError(
-            "this folder of manifests does not exist"
-            + (f"; the variable RVVBENCH_MANIFESTS says {override!r}" if override else ""),
-            where=str(folder),
-            mend="unset RVVBENCH_MANIFESTS, or let it name a folder that holds " + ", ".join(KINDS),
-        )
+    require_folder(folder)
     return sorted(path.stem for path in folder.glob("*.yaml"))
+
+
+def require_folder(folder: Path) -> None:
+    """Raise ManifestError, with the variable that may be to blame, where a folder of manifests is missing."""
+    if folder.is_dir():
+        return
+    override = os.environ.get("RVVBENCH_MANIFESTS")
+    raise ManifestError(
+        "this folder of manifests does not exist"
+        + (f"; the variable RVVBENCH_MANIFESTS says {override!r}" if override else ""),
+        where=str(folder),
+        mend="unset RVVBENCH_MANIFESTS, or let it name a folder that holds " + ", ".join(KINDS),
+    )
 
 
 def load_document(manifests: Path, kind: str, name: str) -> Document:

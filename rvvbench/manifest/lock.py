@@ -11,7 +11,7 @@ from typing import Literal
 import yaml
 from pydantic import Field
 
-from rvvbench.manifest.load import validated
+from rvvbench.manifest.load import require_folder, validated
 from rvvbench.manifest.models import Commit, Digest, Sha256, Strict
 from rvvbench.manifest.source import Document, load
 
@@ -71,6 +71,7 @@ class LockFile:
 
 def load_lock(manifests: Path) -> LockFile:
     """Read `rvvbench.lock.yaml`; raises ManifestError with file and line."""
+    require_folder(manifests)
     path = manifests / FILE_NAME
     document = load(path, mend="restore the file, e.g. `git checkout -- manifests`: the lock belongs to the manifests")
     return LockFile(validated(Lock, document), document, path)

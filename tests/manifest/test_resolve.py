@@ -6,6 +6,7 @@ import pytest
 
 from rvvbench.errors import ManifestError, UsageError
 from rvvbench.manifest.load import KINDS, load_manifest, names
+from rvvbench.manifest.lock import load_lock
 from rvvbench.manifest.resolve import require_resolved, resolve
 
 
@@ -178,6 +179,12 @@ def test_the_mend_of_a_missing_lock_restores_it(manifests: Path) -> None:
         resolve(manifests, "llama-one-batch", "host")
     assert caught.value.mend is not None
     assert "restore" in caught.value.mend
+
+
+def test_a_lock_of_a_missing_folder_names_the_folder(tmp_path: Path) -> None:
+    with pytest.raises(ManifestError, match="does not exist") as caught:
+        load_lock(tmp_path / "nowhere")
+    assert caught.value.where == str(tmp_path / "nowhere")
 
 
 def test_a_title_that_looks_like_a_date_is_text(manifests: Path) -> None:
