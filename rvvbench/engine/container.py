@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from rvvbench.engine.interrupt import uninterrupted
+from rvvbench.engine.interrupt import held_back, uninterrupted
 from rvvbench.engine.owner import labels
 from rvvbench.engine.service import Engine
 from rvvbench.errors import EnvironmentLacks, RvvbenchError
@@ -117,17 +117,18 @@ def created(engine: Engine, spec: ContainerSpec) -> Iterator[Any]:
     for mount in spec.mounts:
         if not mount.source.exists():
             raise EnvironmentLacks(f"nothing to mount at {mount.target}: no such path", where=str(mount.source))
-    try:
-        container = engine.client.containers.create(**create_arguments(spec))
-    except APIError as refused:
-        if isinstance(refused, ImageNotFound) or "image not known" in _said(refused):
-            mend = "rvvbench image build"
-            raise EnvironmentLacks("podman has no such image", where=spec.image, mend=mend) from refused
-        raise RvvbenchError(f"podman cannot create the container: {_said(refused)}", where=spec.image) from refused
-    try:
+    with contextlib.ExitStack() as cleanup:
+        with held_back():
+            try:
+                container = engine.client.containers.create(**create_arguments(spec))
+            except APIError as refused:
+                if isinstance(refused, ImageNotFound) or "image not known" in _said(refused):
+                    mend = "rvvbench image build"
+                    raise EnvironmentLacks("podman has no such image", where=spec.image, mend=mend) from refused
+                said = f"podman cannot create the container: {_said(refused)}"
+                raise RvvbenchError(said, where=spec.image) from refused
+            cleanup.callback(_remove, container)
         yield container
-    finally:
-        _remove(container)
 
 
 def create_arguments(spec: ContainerSpec) -> dict[str, Any]:

@@ -74,8 +74,6 @@ def _interrupted(sign: signal.Signals) -> tuple[int, Path]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
-        # A job in the background of a shell has SIGINT ignored, and a child inherits that.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:
         events = _wait_for_event(project.state_dir() / "runs", "process_start", process, since, 120)

@@ -44,3 +44,15 @@ def test_a_clean_up_is_not_interrupted_and_what_follows_is() -> None:
         os.kill(os.getpid(), signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
         os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_what_comes_while_something_is_made_waits_until_it_is_known() -> None:
+    from rvvbench.engine.interrupt import held_back
+
+    known = []
+    with pytest.raises(KeyboardInterrupt), held_back():
+        signal.raise_signal(signal.SIGINT)
+        known.append("made")
+    assert known == ["made"]
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)

@@ -67,8 +67,6 @@ def harness(state: Path, run_id: str) -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen(
         [sys.executable, "-c", program],
         stderr=subprocess.DEVNULL,
-        # A job in the background of a shell has SIGINT ignored, and a child inherits that.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:
         yield process
