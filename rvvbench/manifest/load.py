@@ -119,7 +119,8 @@ def set_values(document: Document, settings: list[str]) -> Document:
 
 def _manifest_error(model: type[BaseModel], document: Document, error: ValidationError) -> ManifestError:
     problems = error.errors(include_url=False)
-    first = problems[0]
+    # A mistyped key is both unknown and missing: the unknown one is what stands in the file.
+    first = next((problem for problem in problems if problem["type"] == "extra_forbidden"), problems[0])
     path = _path_in(document, first["loc"])
     shown = ".".join(str(part) for part in path)
     where = document.where(path)
