@@ -182,7 +182,7 @@ class Model(Strict):
 
 
 class DebianSource(Strict):
-    """A package of the image's Debian suite; the exact version stands in the lock."""
+    """A package of the image's Debian suite; the lock's list of the image must have it in this version."""
 
     kind: Literal["debian"]
     package: str

@@ -24,13 +24,16 @@ from rvvbench.workload.images import UsedImage, use_image
 
 @dataclass(frozen=True)
 class Provision:
-    """What a run mounts. `sites` maps a variant to the folder that becomes `/rvvbench/site`."""
+    """What a run mounts. `sites` maps a variant to the folder that becomes `/rvvbench/site`; `unlocked_files` are those of
+    the checkpoint whose hash is recorded but stands in no lock.
+    """
 
     image: UsedImage
     checkpoint_dir: CheckpointDir
     plugin: PluginWheel
     kernels: KernelWheel | None
     sites: dict[str, Path]
+    unlocked_files: tuple[str, ...] = ()
 
     @property
     def checkpoint(self) -> Path:
@@ -54,6 +57,11 @@ class Provision:
         if self.image.relocked is not None:
             count = len(self.image.relocked.differences)
             notes.append(f"image: relocked, {count} packages differ from the lock")
+        if self.unlocked_files:
+            notes.append(
+                f"checkpoint: the lock has no hash of {len(self.unlocked_files)} of {len(self.checkpoint_files)} files; "
+                "theirs were taken from the download (rvvbench lock resolves them)"
+            )
         return notes
 
     def image_of_record(self) -> Image:
@@ -96,7 +104,15 @@ def provide(resolved: Resolved, target: Target, engine: Engine, *, state_dir: Pa
     for variant in resolved.variants:
         wheels: list[Wheel] = [plugin, *([kernels] if kernels and variant.uses_kernels else [])]
         sites[variant.name] = ensure_site(wheels, state_dir / "sites", progress.line)
-    return Provision(image, checkpoint, plugin, kernels, sites)
+    return Provision(image, checkpoint, plugin, kernels, sites, unlocked_files(resolved, checkpoint))
+
+
+def unlocked_files(resolved: Resolved, checkpoint: CheckpointDir) -> tuple[str, ...]:
+    """Files of a Hub checkpoint that the lock has no hash of; a synthetic one is pinned whole by its manifest."""
+    if checkpoint.kind == "synthetic":
+        return ()
+    locked = resolved.lock.lock.models[resolved.model.name].files
+    return tuple(sorted(name for name in checkpoint.files if locked.get(name) is None))
 
 
 def kernels_for(
