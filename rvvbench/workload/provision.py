@@ -24,8 +24,9 @@ from rvvbench.workload.images import UsedImage, use_image
 
 @dataclass(frozen=True)
 class Provision:
-    """What a run mounts. `sites` maps a variant to the folder that becomes `/rvvbench/site`; `unlocked_files` are those of
-    the checkpoint whose hash is recorded but stands in no lock.
+    """What a run mounts. `sites` maps a variant to the folder that becomes `/rvvbench/site`.
+
+    `unlocked_files` are those of the checkpoint whose hash is recorded but stands in no lock.
     """
 
     image: UsedImage
@@ -58,9 +59,9 @@ class Provision:
             count = len(self.image.relocked.differences)
             notes.append(f"image: relocked, {count} packages differ from the lock")
         if self.unlocked_files:
+            share = f"{len(self.unlocked_files)} of {len(self.checkpoint_files)} files"
             notes.append(
-                f"checkpoint: the lock has no hash of {len(self.unlocked_files)} of {len(self.checkpoint_files)} files; "
-                "theirs were taken from the download (rvvbench lock resolves them)"
+                f"checkpoint: {share} have no hash in the lock; recorded is that of the download (rvvbench lock)"
             )
         return notes
 
