@@ -105,7 +105,7 @@ def run_one_batch(
         machine=machine_facts(),
         conditions_before=before,
         conditions_after=after,
-        image=provision.image_of_record(),
+        image=provision.image.of_record(),
         rows=rows,
         replay=replay,
         notes=notes,

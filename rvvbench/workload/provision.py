@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,6 @@ from rvvbench.provide.checkpoint import CheckpointDir, PinnedFile, SyntheticMode
 from rvvbench.provide.kernels import Build, KernelWheel, build_kernels
 from rvvbench.provide.plugin import PluginWheel, build_plugin
 from rvvbench.provide.site import Wheel, ensure_site
-from rvvbench.record.schema import Image
 from rvvbench.target.select import Target, host_arch
 from rvvbench.workload.images import UsedImage, use_image
 
@@ -64,10 +64,6 @@ class Provision:
                 f"checkpoint: {share} have no hash in the lock; recorded is that of the download (rvvbench lock)"
             )
         return notes
-
-    def image_of_record(self) -> Image:
-        """The image as a record keeps it."""
-        return self.image.of_record()
 
     def pins(self) -> dict[str, Any]:
         """Every hash that the run stands on, as JSON data."""
@@ -127,8 +123,6 @@ def kernels_for(
     image: UsedImage | None = None,
 ) -> KernelWheel:
     """The kernel wheel of this source tree for `arch`; built in the toolchain image unless its key is here already."""
-    import platform
-
     progress.phase(f"kernels for {arch}")
     runtime = image or use_image(lock, stack.image, arch, engine=engine, state_dir=state_dir)
     toolchain = use_image(lock, stack.toolchain, host_arch(platform.machine()), engine=engine, state_dir=state_dir)
