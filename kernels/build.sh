@@ -8,6 +8,8 @@
 #   OUT      folder for the results; objects go to OUT/obj
 #   TARGET   ops    OUT/_ops.so, the extension that torch loads
 #            tests  OUT/kernel_tests, static, torch-free
+#            model  OUT/model_driver, static, torch-free: what `rvvbench kernels model` traces
+#            bench  OUT/bench_driver, static, torch-free: what `rvvbench kernels bench` times
 #            tidy   no result: clang-tidy over the core, failing on what .clang-tidy calls an error
 #
 # Environment: CXX (clang++-22), TIDY (clang-tidy-22), JOBS (number of processors).
@@ -54,6 +56,17 @@ torch_files() {
   for file in "$source"/csrc/torch/*.cpp; do echo "$base $torch_flags $file"; done
 }
 
+# The program `$1`_driver and what both programs share.
+bench_files() {
+  for file in "$source"/bench/*.cpp; do
+    case $file in
+      */"$1"_driver.cpp) ;;
+      *_driver.cpp) continue ;;
+    esac
+    echo "$base -I$source/bench $file"
+  done
+}
+
 # Compiles the files named on standard input, `jobs` at a time; a failure of one is the failure of all.
 compile() {
   while read -r line; do
@@ -75,6 +88,10 @@ for target in "$@"; do
     tests)
       { core_files; for file in "$source"/tests/*.cpp; do echo "$base $file"; done; } | compile
       $cxx $common $base -static -fuse-ld=lld -o "$out/kernel_tests" $(objects core tests) ;;
+    model | bench)
+      rm -f "$obj"/bench-*_driver.o
+      { core_files; bench_files "$target"; } | compile
+      $cxx $common $base -static -fuse-ld=lld -o "$out/${target}_driver" $(objects core bench) ;;
     tidy)
       core_files | while read -r line; do
         file=${line##* }
