@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -77,8 +77,15 @@ class ContainerExit:
     output: str
 
 
-def run_container(engine: Engine, spec: ContainerSpec) -> ContainerExit:
+Observe = Callable[[int], contextlib.AbstractContextManager[None]]
+"""Called with the pid, on this host, of a container's first process; entered while the container runs."""
+
+
+def run_container(engine: Engine, spec: ContainerSpec, *, observe: Observe | None = None) -> ContainerExit:
     """Run to the end and remove. Whatever happens (an error, Ctrl-C, the timeout), the container is gone afterwards.
+
+    `observe` is entered after the start, unless the container has ended by then, and left when it has ended, or on the
+    way out of an error, while the container is still there.
 
     Raises EnvironmentLacks where the image is missing or the runtime cannot start it.
     """
@@ -87,11 +94,12 @@ def run_container(engine: Engine, spec: ContainerSpec) -> ContainerExit:
         _start(container, spec)
         memory = None if spec.memory_bytes is None else memory_enforcement(container, spec.memory_bytes)
         follower = _follow(container, spec.log_path)
-        timed_out = not _wait(container, spec.timeout_s)
-        if timed_out:
-            with contextlib.suppress(Exception):
-                container.kill("SIGKILL")
-            _wait(container, 30.0)
+        with _observed(container, observe):
+            timed_out = not _wait(container, spec.timeout_s)
+            if timed_out:
+                with contextlib.suppress(Exception):
+                    container.kill("SIGKILL")
+                _wait(container, 30.0)
         seconds = time.monotonic() - started
         if follower is not None:
             follower.join(timeout=5.0)
@@ -159,7 +167,7 @@ def create_arguments(spec: ContainerSpec) -> dict[str, Any]:
 
 def memory_enforcement(container: Any, asked_bytes: int) -> Enforcement:
     """What the kernel says about the memory limit of a running container, read from the container's cgroup."""
-    pid = int(container.inspect()["State"].get("Pid") or 0)
+    pid = _pid(container)
     try:
         if pid == 0:
             return Enforcement(None, "the container ended before its cgroup could be read")
@@ -208,6 +216,19 @@ def _start(container: Any, spec: ContainerSpec) -> None:
                 "the kernel cannot run programs of the image's architecture", where=spec.image, mend="make setup"
             ) from refused
         raise EnvironmentLacks(f"the runtime cannot start the container: {said}", where=spec.image) from refused
+
+
+def _observed(container: Any, observe: Observe | None) -> contextlib.AbstractContextManager[None]:
+    """What to be in while the container runs; nothing where it has ended already."""
+    if observe is None:
+        return contextlib.nullcontext()
+    pid = _pid(container)
+    return contextlib.nullcontext() if pid == 0 else observe(pid)
+
+
+def _pid(container: Any) -> int:
+    """The container's first process, as the engine's host numbers it; 0 when it has ended."""
+    return int(container.inspect()["State"].get("Pid") or 0)
 
 
 def _wait(container: Any, timeout_s: float | None) -> bool:

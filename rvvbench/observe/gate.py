@@ -6,12 +6,14 @@ repetition: from 8 it takes about three minutes to fall below 0.5.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rvvbench.observe.finding import Finding
 from rvvbench.observe.moment import Moment, slows_cpus
+
+NOT_READY = "not-ready"
 
 BELOW_TRIP_MILLICELSIUS = 15_000
 """How far below its passive trip point a zone must be: room for one repetition to warm up without being slowed down.
@@ -93,7 +95,7 @@ class Waited:
     @property
     def reasons(self) -> tuple[Finding, ...]:
         """Why the repetition that follows is not valid: id "not-ready"."""
-        return tuple(Finding("not-ready", f"{finding.text} (waited {self.waited_s:.0f} s)") for finding in self.unready)
+        return tuple(Finding(NOT_READY, f"{finding.text} (waited {self.waited_s:.0f} s)") for finding in self.unready)
 
     def plain(self) -> dict[str, Any]:
         """The same as JSON data."""
@@ -106,6 +108,17 @@ class Waited:
         }
 
 
+def waited_of(plain: Mapping[str, Any]) -> Waited:
+    """The Waited that `Waited.plain()` wrote. Raises KeyError, TypeError or ValueError for what is none."""
+    return Waited(
+        waited_s=plain["waited_s"],
+        looks=plain["looks"],
+        waited_for=tuple(Finding(**finding) for finding in plain["waited_for"]),
+        unready=tuple(Finding(**finding) for finding in plain["unready"]),
+        notes=tuple(plain["notes"]),
+    )
+
+
 def wait_until_ready(
     look: Callable[[], Moment],
     clock: Callable[[], float],
@@ -114,11 +127,12 @@ def wait_until_ready(
     limits: Limits,
     *,
     poll_s: float = 1.0,
+    tell: Callable[[float, Sequence[Finding]], None] | None = None,
 ) -> Waited:
     """Look every `poll_s` until the machine is ready or `deadline_s` is over; at least two looks, so at least `poll_s`.
 
     `clock` is monotonic, seconds. A changed governor does not change back by waiting: where nothing else is wrong the
-    deadline is not waited for.
+    deadline is not waited for. `tell` is told, before each further wait, how many seconds it has waited and for what.
     """
     started = clock()
     earlier = look()
@@ -136,6 +150,8 @@ def wait_until_ready(
         if not transient or waited_s + poll_s > deadline_s:
             notes = tuple(not_observed(now, limits))
             return Waited(waited_s, looks, tuple(waited_for.values()), tuple(found), notes)
+        if tell is not None:
+            tell(waited_s, transient)
         earlier = now
 
 

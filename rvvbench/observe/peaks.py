@@ -5,6 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+NO_PSS = "not sampled: the kernel walks every page of a process for it, which would disturb what is measured"
+NO_SAMPLE = "no sample up to the end of what was measured tells it"
+
+SOURCES = {
+    "sampled_rss_sum_bytes": ("rss_sum_bytes",),
+    "sampled_pss_sum_bytes": ("pss_sum_bytes",),
+    "vm_hwm_largest_process_bytes": (),
+    "sampled_swap_sum_bytes": ("processes.swap_bytes",),
+    "cgroup_peak_bytes": ("cgroup", "cgroup.peak_bytes"),
+    "sampled_cgroup_anonymous_bytes": ("cgroup", "cgroup.anonymous_bytes"),
+    "sampled_cgroup_file_bytes": ("cgroup", "cgroup.file_bytes"),
+}
+"""{peak: paths of the samples' fields that it comes from}."""
+
 
 def peaks(samples: Sequence[Mapping[str, Any]]) -> dict[str, int | None]:
     """Bytes; None where no sample tells.
@@ -26,6 +40,30 @@ def peaks(samples: Sequence[Mapping[str, Any]]) -> dict[str, int | None]:
         "sampled_cgroup_anonymous_bytes": _largest(group.get("anonymous_bytes") for group in groups),
         "sampled_cgroup_file_bytes": _largest(group.get("file_bytes") for group in groups),
     }
+
+
+def peaks_until(samples: Sequence[Mapping[str, Any]], end_ns: int | None, *, emulated: bool) -> dict[str, Any]:
+    """The `peaks` up to `end_ns` (None: of all samples) as a record keeps them: with `reasons` {peak: why it is null}
+    and `emulated`, whether the memory of the processes includes the emulator's.
+    """
+    told: dict[str, str] = {}
+    for sample in samples:
+        told = {**sample.get("reasons", {}), **told}
+    found = peaks(until(samples, end_ns))
+    asked = any(s.get("event") == "sampler_start" and s.get("pss_interval_s") is not None for s in samples)
+    reasons = {
+        name: next((told[path] for path in SOURCES[name] if path in told), NO_SAMPLE)
+        for name, value in found.items()
+        if value is None
+    }
+    if not asked and found["sampled_pss_sum_bytes"] is None:
+        reasons["sampled_pss_sum_bytes"] = NO_PSS
+    return {**found, "reasons": reasons, "emulated": emulated}
+
+
+def until(samples: Sequence[Mapping[str, Any]], end_ns: int | None) -> list[Mapping[str, Any]]:
+    """The samples that were taken up to `end_ns`; all where it is None."""
+    return [sample for sample in samples if end_ns is None or sample["t_ns"] <= end_ns]
 
 
 def _largest(values: Any) -> int | None:

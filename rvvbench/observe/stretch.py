@@ -16,17 +16,37 @@ MIN_OTHERS_S = 1.0
 """Over less time the 10 ms ticks of /proc/stat are too coarse to tell others' share: with 8 CPUs, 0.08 CPU at 1 s."""
 
 Window = tuple[int, int]
-"""Start and end of what was measured, CLOCK_MONOTONIC, ns: `t_ns` of `measured_start` and `measured_end`."""
+"""Start and end of what was measured, CLOCK_MONOTONIC, ns (see `window_of`)."""
+
+
+def window_of(events: Sequence[Mapping[str, Any]], load: str | None = None) -> Window | None:
+    """What the runner's events say was measured: from `measured_start` to `measured_end`, or the load of this name.
+
+    None where either end is missing, is there twice, or the ends are out of order: no window can be told.
+    """
+    first, last = ("measured_start", "measured_end") if load is None else ("load_start", "load_end")
+    ends = [
+        [event.get("t_ns") for event in events if event.get("event") == name and event.get("load") == load]
+        for name in (first, last)
+    ]
+    match ends:
+        case [[int(start_ns)], [int(end_ns)]] if start_ns <= end_ns:
+            return start_ns, end_ns
+    return None
 
 
 @dataclass(frozen=True)
 class Look:
-    """The machine at one moment; CPU times (seconds since boot) and the tree's where a sample tells them."""
+    """The machine at one moment; CPU times (seconds since boot) and the tree's where a sample tells them.
+
+    `sample` is its place in the samples that it comes from, None for the looks before and after the run.
+    """
 
     conditions: Conditions
     busy_s: float | None = None
     steal_s: float | None = None
     tree_cpu_s: float | None = None
+    sample: int | None = None
 
     @property
     def t_s(self) -> float:
@@ -71,9 +91,14 @@ class Stretch:
                     found[name] = (max(strongest, device, key=lambda one: one.state), count + 1)
         return found if seen else None
 
+    @property
+    def with_cpu_times(self) -> list[Look]:
+        """The looks that show the CPU time of the machine and of the measured processes."""
+        return [look for look in self.looks if look.busy_s is not None and look.tree_cpu_s is not None]
+
     def others(self) -> Others | str:
         """Who else used the CPUs, or why that is not known."""
-        known = [look for look in self.looks if look.busy_s is not None and look.tree_cpu_s is not None]
+        known = self.with_cpu_times
         if len(known) < 2:
             return "fewer than two samples show the CPU time of the machine and of the measured processes"
         first, last = known[0], known[-1]
@@ -99,13 +124,13 @@ def stretch_of(
     start_s, end_s = (t_ns / 1e9 for t_ns in window)
     first = max((at for at, look in enumerate(looks) if look.t_s <= start_s), default=0)
     last = min((at for at, look in enumerate(looks) if look.t_s >= end_s), default=len(looks) - 1)
-    return Stretch(tuple(looks[first : last + 1]))
+    return Stretch(tuple(looks[first : max(first, last) + 1]))
 
 
 def _looks(samples: Sequence[Mapping[str, Any]]) -> Iterator[Look]:
     """A reason is told in one sample only, and holds for those after it too."""
     told: dict[str, str] = {}
-    for sample in samples:
+    for at, sample in enumerate(samples):
         if sample.get("event") != "sample":
             continue
         for path, reason in sample.get("reasons", {}).items():
@@ -114,7 +139,7 @@ def _looks(samples: Sequence[Mapping[str, Any]]) -> Iterator[Look]:
         reasons = {name: reason for name, reason in told.items() if name in plain and plain[name] is None}
         cpu = sample["cpu"] or {}
         look = conditions_of({**plain, "reasons": reasons})
-        yield Look(look, cpu.get("busy_s"), cpu.get("steal_s"), sample["tree_cpu_s"])
+        yield Look(look, cpu.get("busy_s"), cpu.get("steal_s"), sample["tree_cpu_s"], at)
 
 
 def _grown(earlier: float | None, later: float | None) -> float | None:

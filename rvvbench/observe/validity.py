@@ -11,12 +11,14 @@ from typing import Any, Literal
 
 from rvvbench.observe.conditions import Conditions
 from rvvbench.observe.finding import Finding
+from rvvbench.observe.gate import NOT_READY, Waited
 from rvvbench.observe.stretch import Others, Stretch, Window, stretch_of
 
 THROTTLED = "throttled"
 NOT_AT_TOP_FREQUENCY = "not-at-top-frequency"
 SWAPPED = "swapped"
 DISTURBED = "disturbed"
+NOT_OBSERVED = "not-observed"
 
 HOLDS_TOP = "performance"
 """The governor that asks for the top frequency all the time (Documentation/admin-guide/pm/cpufreq)."""
@@ -46,7 +48,7 @@ def rules_for(target: Literal["board", "emulated", "host"]) -> Rules:
     Emulated timings stand beside no others, but swapping falsifies the memory figures there too.
     """
     return {
-        "board": Rules(frozenset({THROTTLED, NOT_AT_TOP_FREQUENCY, SWAPPED, DISTURBED})),
+        "board": Rules(frozenset({NOT_READY, THROTTLED, NOT_AT_TOP_FREQUENCY, SWAPPED, DISTURBED, NOT_OBSERVED})),
         "host": Rules(frozenset({THROTTLED, SWAPPED})),
         "emulated": Rules(frozenset({SWAPPED})),
     }[target]
@@ -76,19 +78,22 @@ def assess(
     *,
     window: Window | None = None,
     governors: Mapping[str, str] | None = None,
+    waited: Waited | None = None,
 ) -> Observed:
     """What the machine did to one repetition.
 
     `samples` are the sampler's events, as they were written. `window` narrows the judgement to what was measured;
     `governors` {policy: name} (from `machine_facts`) tell a slow governor from a machine that slows itself down.
+    `waited`: what the gate before it did.
     """
     stretch = stretch_of(before, after, samples, window)
     found = [
+        *(waited.reasons if waited else ()),
         *_throttled(stretch, rules, governors or {}),
         *_top_frequency(stretch, rules),
         *_swapped(stretch, rules),
         *_disturbed(stretch, rules),
-        *_sampler(samples),
+        *_sampler(samples, window),
     ]
     reasons = tuple(one for one in found if isinstance(one, Finding) and one.id in rules.apply)
     notes = tuple(
@@ -121,7 +126,7 @@ def _throttled(stretch: Stretch, rules: Rules, governors: Mapping[str, str]) -> 
         yield _not_observed("cooling devices", stretch, "cooling")
     for name, (device, looks) in (slowed or {}).items():
         most = "?" if device.max_state is None else device.max_state
-        often = f"in {looks} of {len(stretch.looks)} looks"
+        often = f"in {looks} looks"
         text = f"{name} ({device.kind}) slowed CPUs {often}, up to state {device.state} of {most}; 0 belongs"
         yield Finding(THROTTLED, text)
     for policy, share in (stretch.change.at_top_frequency or {}).items():
@@ -171,12 +176,17 @@ def _disturbed(stretch: Stretch, rules: Rules) -> Iterator[Finding | str]:
         yield Finding(DISTURBED, text)
 
 
-def _sampler(samples: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    if not any(sample.get("event") == "sample" for sample in samples):
-        yield "not observed: anything between the start and the end (no samples)"
-    for end in samples:
-        if end.get("event") == "sampler_end" and end.get("error"):
-            yield f"not observed: the rest of the run, from when the sampler failed ({end['error']})"
+def _sampler(samples: Sequence[Mapping[str, Any]], window: Window | None) -> Iterator[Finding | str]:
+    """A sampler that failed after the window's end has missed nothing that counts."""
+    failures = [end["error"] for end in samples if end.get("event") == "sampler_end" and end.get("error")]
+    because = "".join(f": {failure}" for failure in failures)
+    times_s = [sample["conditions"]["monotonic_s"] for sample in samples if sample.get("event") == "sample"]
+    if not times_s:
+        yield Finding(NOT_OBSERVED, f"there is no sample between the start and the end{because}")
+    elif failures and (window is None or max(times_s) < window[1] / 1e9):
+        yield Finding(NOT_OBSERVED, f"the sampler failed before the end{because}")
+    elif failures:
+        yield f"the sampler failed after what was measured{because}"
 
 
 def _not_observed(what: str, stretch: Stretch, name: str) -> str:

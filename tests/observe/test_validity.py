@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rvvbench.observe.conditions import Conditions, Cooling, snapshot
+from rvvbench.observe.finding import Finding
+from rvvbench.observe.gate import Waited
 from rvvbench.observe.kernel_files import Roots
 from rvvbench.observe.stretch import stretch_of
 from rvvbench.observe.validity import Observed, assess, rules_for
@@ -52,6 +54,11 @@ def quiet(seconds: int = 10) -> tuple[Conditions, Conditions, list[dict[str, Any
     return moments[0], moments[-1], samples
 
 
+def silent(bare: Roots) -> dict[str, Any]:
+    """What a sample shows of a machine that tells nothing."""
+    return {"conditions": snapshot(bare).plain() | {"reasons": {}}, "cpu": None, "tree_cpu_s": None}
+
+
 def ids(found: Observed) -> list[str]:
     return [reason.id for reason in found.reasons]
 
@@ -93,7 +100,7 @@ def test_a_cooling_device_that_was_active_in_between_only_is_seen() -> None:
     for at, state in ((3, 1), (4, 2)):
         samples[at]["conditions"]["cooling"]["cooling_device0"]["state"] = state
     (reason,) = assess(before, after, samples, BOARD).reasons
-    text = "cooling_device0 (cpufreq-cpu0) slowed CPUs in 2 of 11 looks, up to state 2 of 4; 0 belongs"
+    text = "cooling_device0 (cpufreq-cpu0) slowed CPUs in 2 looks, up to state 2 of 4; 0 belongs"
     assert (reason.id, reason.text) == ("throttled", text)
 
 
@@ -140,7 +147,7 @@ def test_pressure_of_our_own_threads_is_no_disturbance() -> None:
 def test_pressure_is_asked_where_others_work_is_not_known() -> None:
     before, after, _ = quiet()
     pressed = replace(after, pressure_us={"cpu": {"some": 2_500_000, "full": 0}})
-    found = assess(before, pressed, [], BOARD)
+    found = assess(before, pressed, [sample(conditions(5, top_ms=5000), busy_s=None)], BOARD)
     assert ids(found) == ["disturbed"]
     assert "25.0% of the time" in found.reasons[0].text
     assert found.notes[0].startswith("not observed: CPU time of others")
@@ -164,10 +171,10 @@ def test_samples_of_a_small_part_do_not_tell_of_the_whole(known: tuple[int, int]
 
 
 def test_a_machine_that_tells_nothing_gives_notes_and_no_reason(bare: Roots) -> None:
-    found = assess(snapshot(bare), snapshot(bare), [], BOARD)
+    found = assess(snapshot(bare), snapshot(bare), [{"event": "sample", **silent(bare)}], BOARD)
     assert found.reasons == ()
     assert all(note.startswith("not observed: ") for note in found.notes)
-    for what in ("cooling devices", "time at the top", "swapping", "CPU time of others", "pressure", "no samples"):
+    for what in ("cooling devices", "time at the top", "swapping", "CPU time of others", "pressure"):
         assert any(what in note for note in found.notes), what
     assert any("CONFIG_PSI" in note for note in found.notes)
     assert all(value is None for name, value in found.figures.items() if name != "observed_s")
@@ -175,7 +182,7 @@ def test_a_machine_that_tells_nothing_gives_notes_and_no_reason(bare: Roots) -> 
 
 def test_a_time_too_short_for_the_kernels_units_is_not_observed() -> None:
     before, _, _ = quiet()
-    found = assess(before, replace(before, monotonic_s=0.004), [], BOARD)
+    found = assess(before, replace(before, monotonic_s=0.004), [sample(before)], BOARD)
     assert any("10 ms units" in note for note in found.notes)
 
 
@@ -199,10 +206,33 @@ def test_only_what_was_measured_is_judged() -> None:
     assert (found.reasons, found.figures["observed_s"]) == ((), 6.0)
 
 
-def test_a_failed_sampler_is_noted() -> None:
+def test_without_a_sample_nothing_is_proven() -> None:
+    before, after, _ = quiet()
+    (reason,) = assess(before, after, [], BOARD).reasons
+    assert (reason.id, reason.text) == ("not-observed", "there is no sample between the start and the end")
+    found = assess(before, after, [{"event": "sampler_end", "error": "ended"}], rules_for("host"))
+    assert found.reasons == ()
+    assert any(note.startswith("not-observed, which is no reason on this target: ") for note in found.notes)
+
+
+def test_a_sampler_that_failed_before_the_end_is_a_reason_and_one_after_it_is_noted() -> None:
     before, after, samples = quiet()
-    found = assess(before, after, [*samples, {"event": "sampler_end", "error": "OSError: full"}], BOARD)
-    assert found.notes == ("not observed: the rest of the run, from when the sampler failed (OSError: full)",)
+    failed = [*samples, {"event": "sampler_end", "error": "OSError: full"}]
+    (reason,) = assess(before, after, failed, BOARD).reasons
+    assert (reason.id, reason.text) == ("not-observed", "the sampler failed before the end: OSError: full")
+    assert ids(assess(before, after, failed, BOARD, window=(2 * 10**9, 9_500_000_000))) == ["not-observed"]
+    found = assess(before, after, failed, BOARD, window=(2 * 10**9, 8 * 10**9))
+    assert found.reasons == ()
+    assert found.notes == ("the sampler failed after what was measured: OSError: full",)
+
+
+def test_what_the_gate_waited_for_in_vain_is_a_reason_on_a_board_only() -> None:
+    waited = Waited(120.0, 121, (), (Finding("load", "1.00 CPUs were at work"),), ())
+    (reason,) = assess(*quiet(), BOARD, waited=waited).reasons
+    assert (reason.id, reason.text) == ("not-ready", "1.00 CPUs were at work (waited 120 s)")
+    found = assess(*quiet(), rules_for("host"), waited=waited)
+    assert found.reasons == ()
+    assert found.notes[0].startswith("not-ready, which is no reason on this target: ")
 
 
 def test_a_reason_told_once_holds_for_later_samples() -> None:
