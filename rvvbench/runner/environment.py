@@ -10,8 +10,10 @@ import re
 from collections.abc import Iterable, Mapping
 from importlib import util
 from pathlib import Path
+from typing import Any
 
-from .spec import Spec
+from . import hardware, pins
+from .spec import Common
 
 # Recorded, and so part of what a run is: everything that is known to change speed, threads, numerics or what is loaded.
 RECORDED = re.compile(
@@ -22,6 +24,9 @@ SECRET = re.compile(r".*(_TOKEN|_KEY|SECRET|PASSWORD)\w*")
 
 DISABLED_MODELS = "SGLANG_DISABLED_MODEL_ARCHS"
 PLATFORM = "rvv"
+PLATFORM_CLASS = "sglang_rvv.platform.RvvPlatform"
+# Recorded in full beside the pinned packages.
+OF_INTEREST = ("numpy", "sglang_rvv", "sgl_kernel")
 
 
 def recorded(environ: Mapping[str, str]) -> dict[str, str]:
@@ -33,7 +38,7 @@ def recorded(environ: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def own_settings(spec: Spec, model_files: Mapping[str, str]) -> dict[str, str]:
+def own_settings(spec: Common, model_files: Mapping[str, str]) -> dict[str, str]:
     """What the runner sets: the platform by name (so that a plugin that fails is an error, not a fallback), the
     linears of the variant, and the model files of SGLang that need not be imported. `model_files` {stem: source text}
     of sglang/srt/models.
@@ -87,6 +92,32 @@ def sglang_model_files() -> dict[str, str]:
     }
 
 
-def apply(spec: Spec) -> None:
+def apply(spec: Common) -> None:
     """Set `own_settings` in this process, before anything reads them."""
     os.environ.update(own_settings(spec, sglang_model_files()))
+
+
+def fields(
+    spec: Common,
+    found: hardware.Hardware,
+    *,
+    environ: Mapping[str, str],
+    torch_threads: int,
+    platform_class: str,
+    server_args: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The fields of the `environment` event: what this process can tell by itself, and what it was told of the one that
+    runs the model.
+    """
+    told: dict[str, Any] = {
+        "packages": {pin.name.partition(":")[2]: pin.observed for pin in pins.packages(spec.expect.packages)},
+        "full_versions": {name: pins.package_version(name) for name in (*spec.expect.packages, *OF_INTEREST)},
+        "torch_threads": torch_threads,
+        "platform_class": platform_class,
+        "vlen_bits": found.vlen_bits,
+        "isa": found.isa,
+        "isa_source": found.isa_source,
+        "env": recorded(environ),
+        "server_args": dict(server_args),
+    }
+    return told if found.vlen_reason is None else {**told, "vlen_reason": found.vlen_reason}

@@ -65,13 +65,15 @@ class Request:
 class Outcome:
     """How a request ended: `error` is None, or the `kind` of its `request_error`: "connect" (none came about),
     "connection" (it broke, or the answer ended early), "http" (a status other than 200), "server" (an error in the
-    stream), "protocol" (bytes that `/generate` does not send), "timeout" (with its phase) or "cancelled".
+    stream), "protocol" (bytes that `/generate` does not send), "timeout" (with its phase) or "cancelled"; `message`
+    then says it in words.
     """
 
     request: str
     end_ns: int
     tokens: int
     error: str | None
+    message: str | None = None
 
 
 class Exchange(asyncio.Protocol):
@@ -123,7 +125,7 @@ class Exchange(asyncio.Protocol):
             tokens=self._tokens,
             **fields,
         )
-        self._end(now_ns, kind)
+        self._end(now_ns, kind, message)
 
     # What the event loop calls.
 
@@ -237,9 +239,9 @@ class Exchange(asyncio.Protocol):
                 self.done.set_exception(error)
                 self._release()
 
-    def _end(self, end_ns: int, error: str | None) -> None:
+    def _end(self, end_ns: int, error: str | None, message: str | None = None) -> None:
         if not self.done.done():
-            self.done.set_result(Outcome(self._request.id, end_ns, self._tokens, error))
+            self.done.set_result(Outcome(self._request.id, end_ns, self._tokens, error, message))
             self._release()
 
     def _release(self) -> None:

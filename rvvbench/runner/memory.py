@@ -105,10 +105,15 @@ def emulated(other_pid: int, machine: str | None = None, proc: Path = PROC) -> b
 
 def own_event(phase: str, role: str, *, is_emulated: bool) -> dict[str, Any]:
     """The fields of this process's `memory` event."""
-    known = status("self")
-    pss, reason = pss_bytes("self")
+    return event("self", phase, role, is_emulated=is_emulated)
+
+
+def event(pid: int | str, phase: str, role: str, *, is_emulated: bool, proc: Path = PROC) -> dict[str, Any]:
+    """The fields of a process's `memory` event."""
+    known = status(pid, proc)
+    pss, reason = pss_bytes(pid, proc)
     if known is None:
-        reason = "/proc/self/status cannot be read"
+        reason = f"{proc / str(pid) / 'status'} cannot be read"
     fields = {
         "phase": phase,
         "role": role,

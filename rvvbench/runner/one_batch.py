@@ -17,8 +17,6 @@ from .spec import Spec
 from .tokens import Pass, scores
 
 ROLE = "one_batch"
-# Recorded in full beside the pinned packages.
-OF_INTEREST = ("numpy", "sglang_rvv", "sgl_kernel")
 
 
 @dataclass(frozen=True)
@@ -120,15 +118,11 @@ def environment_fields(spec: Spec, found: hardware.Hardware, platform: str) -> d
     """
     import torch
 
-    fields: dict[str, Any] = {
-        "packages": {pin.name.partition(":")[2]: pin.observed for pin in pins.packages(spec.expect.packages)},
-        "full_versions": {name: pins.package_version(name) for name in (*spec.expect.packages, *OF_INTEREST)},
-        "torch_threads": torch.get_num_threads(),
-        "platform_class": platform,
-        "vlen_bits": found.vlen_bits,
-        "isa": found.isa,
-        "isa_source": found.isa_source,
-        "env": environment.recorded(os.environ),
-        "server_args": sglang_batch.server_arguments(spec),
-    }
-    return fields if found.vlen_reason is None else {**fields, "vlen_reason": found.vlen_reason}
+    return environment.fields(
+        spec,
+        found,
+        environ=os.environ,
+        torch_threads=torch.get_num_threads(),
+        platform_class=platform,
+        server_args=sglang_batch.server_arguments(spec),
+    )

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from .events import Events
 from .failure import PinFailed
-from .spec import Spec
+from .spec import Common
 
 WEIGHTS = (".safetensors", ".bin", ".pt", ".gguf")
 
@@ -37,7 +37,7 @@ def check(pins: Iterator[Pin], events: Events) -> None:
         raise PinFailed("pins do not hold: " + "; ".join(failed))
 
 
-def before_import(spec: Spec, vlen_bits: int | None) -> Iterator[Pin]:
+def before_import(spec: Common, vlen_bits: int | None) -> Iterator[Pin]:
     """Everything that can be told without importing torch, so that a wrong checkpoint costs seconds."""
     yield equal("machine", spec.expect.machine, os.uname().machine)
     yield from packages(spec.expect.packages)

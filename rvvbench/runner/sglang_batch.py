@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .environment import PLATFORM_CLASS
 from .failure import RunnerError, SpecError
 from .spec import Spec
 from .tokens import Pass
@@ -87,7 +88,7 @@ def platform_class() -> str:
 
     cls = type(current_platform)
     name = f"{cls.__module__}.{cls.__qualname__}"
-    if name != "sglang_rvv.platform.RvvPlatform":
+    if name != PLATFORM_CLASS:
         raise RunnerError(f"SGLang's platform is {name}, not that of sglang_rvv: the wheel is not on a site path")
     return name
 

@@ -9,6 +9,7 @@ import signal
 import sys
 import time
 from dataclasses import dataclass
+from typing import Any
 
 from . import memory
 from .events import SCHEMA, Events
@@ -34,14 +35,7 @@ def supervise(spec: Spec, command: list[str]) -> int:
     signal.
     """
     with Events(spec.events_path) as events:
-        events.write(
-            "supervisor_start",
-            schema=SCHEMA,
-            unix_s=time.time(),
-            machine=os.uname().machine,
-            python=sys.version.split()[0],
-            argv=list(sys.argv),
-        )
+        events.write("supervisor_start", **start_fields())
         signal.pthread_sigmask(signal.SIG_BLOCK, AWAITED)
         child = os.posix_spawn(command[0], command, os.environ, setsigmask=())
         # Asked while the process lives: on older kernels its executable is the evidence.
@@ -51,6 +45,17 @@ def supervise(spec: Spec, command: list[str]) -> int:
         code = os.waitstatus_to_exitcode(status)
         events.write("process_end", exit_code=code if code >= 0 else None, signal=-code if code < 0 else None)
         return code if code >= 0 else 128 - code
+
+
+def start_fields() -> dict[str, Any]:
+    """The fields of the `supervisor_start` event."""
+    return {
+        "schema": SCHEMA,
+        "unix_s": time.time(),
+        "machine": os.uname().machine,
+        "python": sys.version.split()[0],
+        "argv": list(sys.argv),
+    }
 
 
 def watch(child: int, interval_s: float, events: Events, last: Last) -> int:

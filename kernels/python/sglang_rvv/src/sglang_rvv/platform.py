@@ -74,9 +74,10 @@ class RvvPlatform(CpuSRTPlatform):  # type: ignore[misc]
     def get_mha_kv_pool_cls(self) -> type:
         from sglang.srt.mem_cache.memory_pool import MHATokenToKVPool
 
-        from sglang_rvv import hooks
+        from sglang_rvv import hooks, scheduler_state
 
         hooks.check_model_prepared()
+        scheduler_state.check()
         pool: type = MHATokenToKVPool
         return pool
 
