@@ -33,9 +33,12 @@ case $arch in
     if "$cxx" --target=riscv64-linux-gnu -mtune=spacemit-x60 -x c++ -fsyntax-only /dev/null 2>/dev/null; then
       tune=-mtune=spacemit-x60
     fi
-    base="-march=rv64gc -mabi=lp64d $tune" vector="-march=rv64gcv -mabi=lp64d $tune" ;;
-  x86_64) base=-march=x86-64 vector= ;;
-  aarch64) base=-march=armv8-a vector= ;;
+    base="-march=rv64gc -mabi=lp64d $tune"
+    # prefetch.r is a hint: a machine without Zicbop passes over it.
+    vector="-march=rv64gcv_zicbop -mabi=lp64d $tune"
+    half="-march=rv64gcv_zfh_zvfh_zicbop -mabi=lp64d $tune" ;;
+  x86_64) base=-march=x86-64 vector= half= ;;
+  aarch64) base=-march=armv8-a vector= half= ;;
   *) echo "build.sh: unknown architecture $arch" >&2; exit 2 ;;
 esac
 # Torch's headers want C++20 and warn about themselves.
@@ -46,6 +49,7 @@ core_files() {
   for file in "$source"/csrc/core/*.cpp; do
     case $file in
       *_rvv.cpp) [ -z "$vector" ] || echo "$vector $file" ;;
+      *_zvfh.cpp) [ -z "$half" ] || echo "$half $file" ;;
       *_portable.cpp) echo "$base -ffp-contract=off $file" ;;
       *) echo "$base $file" ;;
     esac

@@ -12,14 +12,25 @@ namespace {
 
 #if defined(__riscv)
 
-bool has_vector() {
+// Numbers of the kernel's ABI that older headers lack.
+constexpr uint64_t kProbeZfh = 1ULL << 27;
+constexpr uint64_t kProbeZvfh = 1ULL << 30;
+constexpr uint64_t kProbeZvfbfwma = 1ULL << 54;
+
+Extensions probe() {
   riscv_hwprobe pair{};
   pair.key = RISCV_HWPROBE_KEY_IMA_EXT_0;
   if (syscall(__NR_riscv_hwprobe, &pair, 1, 0, nullptr, 0) == 0 && pair.key >= 0) {
-    return (pair.value & RISCV_HWPROBE_IMA_V) != 0;
+    if ((pair.value & RISCV_HWPROBE_IMA_V) == 0) return kNone;
+    Extensions found = kV;
+    if ((pair.value & kProbeZfh) != 0) found |= kZfh;
+    if ((pair.value & kProbeZvfh) != 0) found |= kZvfh;
+    if ((pair.value & kProbeZvfbfwma) != 0) found |= kZvfbfwma;
+    return found;
   }
-  // Kernels before 6.4 have no hwprobe; the letter in the auxiliary vector says the same.
-  return (getauxval(AT_HWCAP) & (1UL << ('V' - 'A'))) != 0;
+  // Kernels before 6.4 have no hwprobe; the letter in the auxiliary vector says whether there is V,
+  // and nothing says whether there is more.
+  return (getauxval(AT_HWCAP) & (1UL << ('V' - 'A'))) != 0 ? kV : kNone;
 }
 
 int64_t vector_bits() {
@@ -30,14 +41,14 @@ int64_t vector_bits() {
 }
 
 CpuFeatures detect() {
-  const bool rvv = has_vector();
-  return {rvv, rvv ? vector_bits() : 0};
+  const Extensions found = probe();
+  return {found, found == kNone ? 0 : vector_bits()};
 }
 
 #else
 
 CpuFeatures detect() {
-  return {false, 0};
+  return {kNone, 0};
 }
 
 #endif
@@ -47,6 +58,19 @@ CpuFeatures detect() {
 const CpuFeatures& cpu_features() {
   static const CpuFeatures features = detect();
   return features;
+}
+
+const char* name_of_extensions(Extensions extensions) {
+  switch (extensions) {
+    case kNone:
+      return "none";
+    case kRvv:
+      return "rvv";
+    case kRvvZvfh:
+      return "rvv+zvfh";
+    default:
+      return "other";
+  }
 }
 
 }  // namespace sgl_rvv

@@ -6,12 +6,30 @@
 
 namespace sgl_rvv {
 
+// Instruction-set extensions that some kernel needs, as a set.
+using Extensions = uint32_t;
+
+constexpr Extensions kNone = 0;
+constexpr Extensions kV = 1U << 0;         // RVV 1.0
+constexpr Extensions kZfh = 1U << 1;       // scalar FP16
+constexpr Extensions kZvfh = 1U << 2;      // FP16 vectors
+constexpr Extensions kZvfbfwma = 1U << 3;  // BF16 vectors: conversion and widening multiply-add
+
+// What the files of one suffix are compiled for (kernels/build.sh).
+constexpr Extensions kRvv = kV;                     // *_rvv.cpp
+constexpr Extensions kRvvZvfh = kV | kZfh | kZvfh;  // *_zvfh.cpp
+
 struct CpuFeatures {
-  bool rvv;           // RVV 1.0 (the V extension)
+  Extensions extensions;
   int64_t vlen_bits;  // 0 where there is no V
+
+  [[nodiscard]] bool has(Extensions needed) const { return (extensions & needed) == needed; }
 };
 
 // Read once, then constant.
 [[nodiscard]] const CpuFeatures& cpu_features();
+
+// "none", "rvv" or "rvv+zvfh": the sets that kernels need.
+[[nodiscard]] const char* name_of_extensions(Extensions extensions);
 
 }  // namespace sgl_rvv

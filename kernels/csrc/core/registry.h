@@ -1,37 +1,59 @@
 // The one list of kernels. Dispatch, tests, benchmarks, the cycle model and attestation all walk
 // it, so that a kernel can neither go untested nor run under another's name.
+//
+// Each family of kernels has a list of its own (linear_kernels.cpp, attention_kernels.cpp);
+// kernels() is all of them.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <variant>
 
 #include "core/cpu.h"
 #include "core/packed_linear.h"
+#include "core/row_major_linear.h"
 
 namespace sgl_rvv {
 
-enum class Operation { kPackedLinear };
-enum class Type { kBf16 };
-enum class Technique { kNPair, kNPairBlocked, kPortable };
-enum class Requirement { kNone, kRvv };
+struct DecodeAttention;
+struct ExtendAttention;
+using DecodeAttentionKernel = void(const DecodeAttention& call, int64_t begin, int64_t end);
+using ExtendAttentionKernel = void(const ExtendAttention& call, int64_t begin, int64_t end);
 
-struct Tile {
-  int64_t rows;     // exactly this many rows of the left operand; 0: any number
-  int64_t columns;  // output columns of one block
-  bool whole_k;     // one pass over K, the weight read once
+enum class Operation { kPackedLinear, kRowMajorLinear, kDecodeAttention, kExtendAttention };
+enum class Type { kBf16, kFp16, kFp32 };
+enum class Technique {
+  kNPair,
+  kNPairBlocked,
+  kWidening,
+  kWideningBlocked,
+  kAlongK,
+  kTiled,
+  kPortable
 };
 
+struct Tile {
+  int64_t rows;     // exactly this many rows of the left operand (queries); 0: any number
+  int64_t columns;  // output columns (keys) of one block
+  bool whole_k;     // linear: one pass over K, the weight read once
+};
+
+// What computes it, by operation; the alternatives are in the order of Operation.
+using Entry = std::variant<PackedLinearKernel*, RowMajorLinearKernel*, DecodeAttentionKernel*,
+                           ExtendAttentionKernel*>;
+
 struct Kernel {
-  const char* name;  // what attestation reports
-  Operation operation;
-  Type left;
-  Type right;
+  const char* name;  // what attestation reports; ends in _rvv where it needs V, else in _portable
+  Type left;         // activations, queries
+  Type right;        // weight, KV cache
   Type output;
+  Type prepared_left;  // what the left operand must be prepared as (linear)
   Tile tile;
   Technique technique;
-  Requirement requirement;
-  PackedLinearKernel* packed_linear;  // set where operation == kPackedLinear; other operations add
-                                      // their own pointer
+  Extensions needs;
+  Entry entry;
+
+  [[nodiscard]] Operation operation() const { return static_cast<Operation>(entry.index()); }
 };
 
 struct KernelList {
@@ -41,21 +63,23 @@ struct KernelList {
   [[nodiscard]] const Kernel* end() const { return first + count; }
 };
 
-// Every kernel that this library was built with, in the order of preference within an operation.
+// One family each, in the order of preference within an operation.
+[[nodiscard]] KernelList linear_kernels();
+[[nodiscard]] KernelList attention_kernels();
+
+// Every kernel that this library was built with.
 [[nodiscard]] KernelList kernels();
 
 [[nodiscard]] const char* name_of(Operation operation);
 [[nodiscard]] const char* name_of(Type type);
 [[nodiscard]] const char* name_of(Technique technique);
-[[nodiscard]] const char* name_of(Requirement requirement);
-
-[[nodiscard]] bool satisfied(Requirement requirement, const CpuFeatures& cpu);
 
 // Whether `kernel` can compute `rows` rows.
 [[nodiscard]] bool accepts_rows(const Kernel& kernel, int64_t rows);
 
-// The first kernel of the list that this CPU can run for `rows` rows; never null (a portable kernel
-// closes every list).
-[[nodiscard]] const Kernel* select_packed_linear(int64_t rows, const CpuFeatures& cpu);
+// The first kernel of the list that computes `operation` on operands of `type` for `rows` rows and
+// that this CPU can run; null where there is none (a portable kernel closes every list).
+[[nodiscard]] const Kernel* select_kernel(Operation operation, Type type, int64_t rows,
+                                          const CpuFeatures& cpu);
 
 }  // namespace sgl_rvv

@@ -45,15 +45,15 @@ std::string boolean(bool value) {
 std::string describe(const Kernel& kernel) {
   std::string text = "{";
   text += "\"name\": " + quoted(kernel.name);
-  text += ", \"operation\": " + quoted(name_of(kernel.operation));
+  text += ", \"operation\": " + quoted(name_of(kernel.operation()));
   text += ", \"left\": " + quoted(name_of(kernel.left));
   text += ", \"right\": " + quoted(name_of(kernel.right));
   text += ", \"output\": " + quoted(name_of(kernel.output));
   text += ", \"rows\": " + std::to_string(kernel.tile.rows);
   text += ", \"columns\": " + std::to_string(kernel.tile.columns);
   text += ", \"technique\": " + quoted(name_of(kernel.technique));
-  text += ", \"requirement\": " + quoted(name_of(kernel.requirement));
-  text += ", \"available\": " + boolean(satisfied(kernel.requirement, cpu_features()));
+  text += ", \"requirement\": " + quoted(name_of_extensions(kernel.needs));
+  text += ", \"available\": " + boolean(cpu_features().has(kernel.needs));
   return text + "}";
 }
 
@@ -93,7 +93,8 @@ SGL_EXPORT void sgl_kernel_reset_attestation() {
 SGL_EXPORT size_t sgl_kernel_describe_json(char* buffer, size_t size) {
   const sgl_rvv::CpuFeatures& cpu = sgl_rvv::cpu_features();
   std::string text = "{\"layout_version\": " + std::to_string(sgl_rvv::kPackedLayoutVersion);
-  text += ", \"rvv\": " + sgl_rvv::boolean(cpu.rvv);
+  text += ", \"rvv\": " + sgl_rvv::boolean(cpu.has(sgl_rvv::kRvv));
+  text += ", \"zvfh\": " + sgl_rvv::boolean(cpu.has(sgl_rvv::kRvvZvfh));
   text += ", \"vlen_bits\": " + std::to_string(cpu.vlen_bits) + ", \"kernels\": [";
   const char* separator = "";
   for (const sgl_rvv::Kernel& kernel : sgl_rvv::kernels()) {

@@ -133,7 +133,7 @@ Tensor linear(const char* op, const Tensor& mat1, const Tensor& mat2,
   if (m == 0) return out;
 
   const Tensor left = prepared_left(mat1);
-  const Kernel* kernel = select_packed_linear(m, cpu_features());
+  const Kernel* kernel = select_kernel(Operation::kPackedLinear, Type::kBf16, m, cpu_features());
   const PackedLinear call = {m,
                              n,
                              k,
@@ -142,8 +142,8 @@ Tensor linear(const char* op, const Tensor& mat1, const Tensor& mat2,
                              offsets.defined() ? offsets.const_data_ptr<float>() : nullptr,
                              mutable_bf16_bits(out),
                              n};
-  parallel_for(weight.size(0),
-               [&](int64_t begin, int64_t end) { kernel->packed_linear(call, begin, end); });
+  const auto entry = std::get<PackedLinearKernel*>(kernel->entry);
+  parallel_for(weight.size(0), [&](int64_t begin, int64_t end) { entry(call, begin, end); });
   count_call(op, kernel->name);
   return out;
 }
