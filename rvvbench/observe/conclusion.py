@@ -11,6 +11,8 @@ from rvvbench.observe.gate import Waited
 from rvvbench.observe.stretch import Window
 from rvvbench.observe.validity import assess, rules_for
 
+SCHEMA = "rvvbench/observation/1"
+
 EMULATOR = "memory of the processes includes the emulator (QEMU) that each of them runs in"
 
 

@@ -93,7 +93,7 @@ def assess(
         *_top_frequency(stretch, rules),
         *_swapped(stretch, rules),
         *_disturbed(stretch, rules),
-        *_sampler(samples, window),
+        *_sampler(before, after, samples, window),
     ]
     reasons = tuple(one for one in found if isinstance(one, Finding) and one.id in rules.apply)
     notes = tuple(
@@ -176,14 +176,19 @@ def _disturbed(stretch: Stretch, rules: Rules) -> Iterator[Finding | str]:
         yield Finding(DISTURBED, text)
 
 
-def _sampler(samples: Sequence[Mapping[str, Any]], window: Window | None) -> Iterator[Finding | str]:
+def _sampler(
+    before: Conditions, after: Conditions, samples: Sequence[Mapping[str, Any]], window: Window | None
+) -> Iterator[Finding | str]:
     """A sampler that failed after the window's end has missed nothing that counts."""
     failures = [end["error"] for end in samples if end.get("event") == "sampler_end" and end.get("error")]
     because = "".join(f": {failure}" for failure in failures)
     times_s = [sample["conditions"]["monotonic_s"] for sample in samples if sample.get("event") == "sample"]
+    start_s, end_s = (t_ns / 1e9 for t_ns in window) if window else (before.monotonic_s, after.monotonic_s)
+    if start_s < before.monotonic_s or after.monotonic_s < end_s:
+        yield Finding(NOT_OBSERVED, "what was measured lies outside of the time that was observed, by their clocks")
     if not times_s:
         yield Finding(NOT_OBSERVED, f"there is no sample between the start and the end{because}")
-    elif failures and (window is None or max(times_s) < window[1] / 1e9):
+    elif failures and max(times_s) < end_s:
         yield Finding(NOT_OBSERVED, f"the sampler failed before the end{because}")
     elif failures:
         yield f"the sampler failed after what was measured{because}"

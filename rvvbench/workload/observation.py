@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rvvbench.manifest.models import TargetKind
-from rvvbench.observe.conclusion import conclude
+from rvvbench.observe.conclusion import SCHEMA, conclude
 from rvvbench.observe.conditions import Conditions, snapshot
 from rvvbench.observe.finding import Finding
 from rvvbench.observe.gate import Limits, Waited, limits_of, wait_until_ready
@@ -24,8 +24,6 @@ from rvvbench.observe.sampler import Edges, Pace, Sample, sampling
 from rvvbench.observe.stretch import Window
 from rvvbench.progress import Progress
 from rvvbench.project import writing
-
-SCHEMA = "rvvbench/observation/1"
 
 GATE_DEADLINES_S: Mapping[TargetKind, float] = {"board": 120.0, "emulated": 30.0, "host": 30.0}
 """A board cools down in a minute or two. A machine that somebody works at is never at rest: waiting long for it only
