@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from rvvbench.record.events import EventsRead, named
+from rvvbench.record.figure_set import definition_of, derive, names
 from rvvbench.record.identity import digest, identity
-from rvvbench.record.metrics import NAMES, definition_of, derive_process
 from rvvbench.record.schema import (
     CacheState,
     Expected,
@@ -28,13 +28,16 @@ from rvvbench.record.validity import assess_processes
 
 @dataclass(frozen=True)
 class Ran:
-    """What one fresh process left behind; `container_exit_code` where the engine saw the container end."""
+    """What one fresh process left behind; `container_exit_code` where the engine saw the container end, `observation`
+    (`rvvbench/observation/1`) where the machine was watched.
+    """
 
     read: EventsRead
     container_exit_code: int | None = None
+    observation: Mapping[str, Any] | None = None
 
 
-def build_process(index: int, ran: Ran, *, emulated: bool) -> Process:
+def build_process(index: int, ran: Ran, expected: Expected) -> Process:
     """The process with its digest, exit status and figures."""
     events = ran.read.events
     exit_code, signal = exit_status(events)
@@ -46,7 +49,8 @@ def build_process(index: int, ran: Ran, *, emulated: bool) -> Process:
         exit_code=exit_code,
         signal=signal,
         container_exit_code=ran.container_exit_code,
-        figures=derive_process(events, emulated=emulated),
+        figures=derive(events, expected),
+        observation=None if ran.observation is None else dict(ran.observation),
     )
 
 
@@ -55,18 +59,23 @@ def build_row(
     variant: str,
     cache_state: CacheState,
     concurrency: int | None = None,
+    rate_per_s: float | None = None,
     expected: Expected,
     processes: Sequence[Ran],
 ) -> Row:
-    """A row from what its fresh processes left, in the order they ran; figures and validity are derived."""
-    built = tuple(build_process(index, ran, emulated=expected.emulated) for index, ran in enumerate(processes))
+    """A row from what its fresh processes left, in the order they ran; figures and validity are derived.
+
+    Of a server, `processes` is the same for every row: `expected.load` says which of its loads the row is of.
+    """
+    built = tuple(build_process(index, ran, expected) for index, ran in enumerate(processes))
     return Row(
         variant=variant,
         cache_state=cache_state,
         concurrency=concurrency,
+        rate_per_s=rate_per_s,
         expected=expected,
         processes=built,
-        figures=row_figures([process.figures for process in built], emulated=expected.emulated),
+        figures=row_figures([process.figures for process in built], expected),
         validity=assess_processes(expected, cache_state, built),
     )
 
@@ -116,7 +125,9 @@ def build_record(
         notes=tuple(notes),
         seal="0" * 64,
     )
-    return draft.model_copy(update={"seal": seal_of(draft)})
+    # Read back, so that the file will have every field of this version, defaults too.
+    record = Record.model_validate(draft.whole())
+    return record.model_copy(update={"seal": seal_of(record)})
 
 
 def seal_of(record: Record) -> str:
@@ -135,13 +146,13 @@ def exit_status(events: Sequence[Mapping[str, Any]]) -> tuple[int | None, int | 
     return (exit_code if type(exit_code) is int else None), (signal if type(signal) is int else None)
 
 
-def row_figures(processes: Sequence[Mapping[str, Figure]], *, emulated: bool) -> dict[str, RowFigure]:
+def row_figures(processes: Sequence[Mapping[str, Figure]], expected: Expected) -> dict[str, RowFigure]:
     """Each figure over the processes: null where one process lacks it, for a median of the rest would hide that."""
-    return {name: _row_figure(name, [figures[name] for figures in processes], emulated=emulated) for name in NAMES}
+    return {name: _row_figure(name, [figures[name] for figures in processes], expected) for name in names(expected)}
 
 
-def _row_figure(name: str, figures: Sequence[Figure], *, emulated: bool) -> RowFigure:
-    definition = definition_of(name, emulated=emulated)
+def _row_figure(name: str, figures: Sequence[Figure], expected: Expected) -> RowFigure:
+    definition = definition_of(name, expected)
     values = [figure.value for figure in figures if figure.value is not None]
     reason = None if figures else "no process ran"
     for index, figure in enumerate(figures):

@@ -100,7 +100,7 @@ def _expected(record: Record, row: Row, variant: dict[str, Any]) -> Iterator[Pai
     yield "kernels_sha256", expected.kernels_sha256, "pins.kernels and the variant's linear", library
     suffix = "_portable" if _at(board, "vlen") is None else "_rvv"
     yield "kernel_suffix", expected.kernel_suffix, "board and variant", suffix if packed else None
-    calls = sum(route.calls for route in expected.routing if route.path == "packed")
+    calls = sum(route.calls or 0 for route in expected.routing if route.path == "packed")
     yield "ops", expected.ops, "the packed routes", {PACKED_LINEAR_OP: calls} if calls else {}
     given = expected.server_args
     yield "server_args.dtype", given.get("dtype", _ABSENT), "the heading's dtype", record.heading.dtype
@@ -131,7 +131,7 @@ def _routing(record: Record, row: Row, variant: dict[str, Any]) -> Iterator[Find
     layers = _at(record.manifest, "model", "config", "num_hidden_layers")
     calls: defaultdict[str, Counter[int]] = defaultdict(Counter)
     for route in expected.routing:
-        calls[route.projection][route.m] += route.calls
+        calls[route.projection][route.m] += route.calls or 0
         path = "packed" if route.projection in packed else "torch"
         if route.path != path:
             text = f"{route.projection} at M={route.m} is {route.path}, by the variant it is {path}"

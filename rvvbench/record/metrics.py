@@ -271,13 +271,14 @@ def emulated_id(definition_id: str) -> str:
     return f"{name}_emulated/{version}"
 
 
-def _twin(definition: Definition) -> Definition:
+def twin(definition: Definition) -> Definition:
+    """The definition that the figure has on an emulated target."""
     note = _MEMORY_NOTE if definition.unit == "bytes" else _TIME_NOTE
     return replace(definition, id=emulated_id(definition.id), text=definition.text + note, emulated=True)
 
 
 DEFINITIONS: Mapping[str, Definition] = {
-    definition.id: definition for native, _ in _FIGURES for definition in (native, _twin(native))
+    definition.id: definition for native, _ in _FIGURES for definition in (native, twin(native))
 }
 """Every definition by id."""
 
@@ -292,7 +293,7 @@ def definition_of(name: str, *, emulated: bool) -> Definition:
     """
     for native, _ in _FIGURES:
         if native.name == name:
-            return _twin(native) if emulated else native
+            return twin(native) if emulated else native
     raise KeyError(name)
 
 
@@ -300,7 +301,7 @@ def derive_process(events: Events, *, emulated: bool) -> dict[str, Figure]:
     """Every figure of one process from its events. What they do not hold is null with the reason."""
     figures: dict[str, Figure] = {}
     for native, derive in _FIGURES:
-        definition = _twin(native) if emulated else native
+        definition = twin(native) if emulated else native
         value: float | None = None
         reason: str | None = None
         try:

@@ -1,8 +1,8 @@
 """A record as it is written: `rvvbench/record/1`.
 
-A record is one invocation on one target. It has rows (variant x cache state x concurrency), a row has its fresh
-processes, a process has its raw events, verbatim. Every model refuses unknown fields and is frozen; scalars are not
-coerced ("8" is no number).
+A record is one invocation on one target. It has rows (variant x cache state x load), a row has its fresh processes, a
+process has its raw events, verbatim. Every model refuses unknown fields and is frozen; scalars are not coerced ("8" is
+no number). A field that is added later has a default, and stays out of records that were written without it.
 """
 
 from __future__ import annotations
@@ -107,13 +107,14 @@ class Validity(Model):
 class Route(Model):
     """One line of a routing table: `projection` at `m` rows takes `path`, `calls` times in one process's measured pass.
 
-    `reason` is why policy and manifest predict it; it is not compared.
+    `calls` is null where they depend on who arrives when (serving): the line then says which path such rows must take
+    if there are any. `reason` is why policy and manifest predict it; it is not compared.
     """
 
     projection: str
     m: Positive
     path: str
-    calls: Positive
+    calls: Positive | None
     reason: str = ""
 
 
@@ -121,15 +122,45 @@ PACKED_LINEAR_OP = "weight_packed_linear_out"
 """The op of our kernels that serves every `packed` route, one call for one."""
 
 
+class ExpectedLoad(Model):
+    """The load that a serving row is the row of, by its `name` in the events.
+
+    A closed loop has a `concurrency`, an open one `arrivals` and `rate_per_s`; `requests` are the measured ones.
+    `layers` is how often the model has each projection but lm_head; null: taken from what the server shows.
+    """
+
+    name: str
+    mode: Literal["closed", "open"]
+    concurrency: Positive | None
+    arrivals: Literal["fixed", "poisson"] | None
+    rate_per_s: Number | None
+    requests: Positive
+    layers: Positive | None = None
+
+    @model_validator(mode="after")
+    def _closed_or_open(self) -> Self:
+        closed = self.concurrency is not None and self.arrivals is None and self.rate_per_s is None
+        opened = self.concurrency is None and self.arrivals is not None and (self.rate_per_s or 0) > 0
+        if not (closed if self.mode == "closed" else opened):
+            raise ValueError("a closed loop has a concurrency, an open one arrivals and a rate above 0, and no other")
+        return self
+
+    @property
+    def in_flight(self) -> int:
+        """Most requests that can be in flight at once."""
+        return self.requests if self.concurrency is None else min(self.concurrency, self.requests)
+
+
 class Expected(Model):
     """What the manifest and the lock say about every process of a row; validity compares the events with it.
 
     `input_len` and `output_len` are tokens per sequence. `kernels_sha256` null means that the variant uses none of
-    our kernels. `ops` maps each op of our kernels that must run in the measured pass to its calls, and no other may;
-    the names of the kernels that serve them end with `kernel_suffix` (null: no kernel runs). `vlen_bits` null means
-    that the target has no vector unit that the manifest declares. `checkpoint_files` maps file to sha256.
-    `environment` are variables that the process must see with exactly these
-    values. `server_args` are fields of SGLang's ServerArgs that it must be given with exactly these values.
+    our kernels. `ops` maps each op of our kernels that must run in the measured pass to its calls (null: as many as
+    were routed to it), and no other may; the names of the kernels that serve them end with `kernel_suffix` (null: no
+    kernel runs). `vlen_bits` null means that the target has no vector unit that the manifest declares.
+    `checkpoint_files` maps file to sha256. `environment` are variables that the process must see with exactly these
+    values. `server_args` are fields of SGLang's ServerArgs that it must be given with exactly these values. `load`
+    null means one-batch; a serving row has one, and a `batch_size` of 1.
     """
 
     processes: Positive
@@ -144,16 +175,22 @@ class Expected(Model):
     checkpoint_files: dict[str, Sha256]
     kernels_sha256: Sha256 | None
     routing: tuple[Route, ...]
-    ops: dict[str, Positive]
+    ops: dict[str, Positive | None]
     kernel_suffix: Literal["_rvv", "_portable"] | None
     environment: dict[str, str] = {}
     server_args: dict[str, Any]
+    load: ExpectedLoad | None = None
 
     @field_validator("server_args")
     @classmethod
     def _plain(cls, value: dict[str, Any]) -> dict[str, Any]:
         _refuse_what_json_lacks(value)
         return value
+
+    @property
+    def on_board(self) -> bool:
+        """The target is a board: a vector unit is declared, and nothing emulates it."""
+        return self.vlen_bits is not None and not self.emulated
 
 
 class Process(Model):
@@ -163,7 +200,9 @@ class Process(Model):
 
     `exit_code` and `signal` are what the supervisor saw of the measured process, `container_exit_code` what the
     engine saw of the container (137 without a `process_end`: killed from outside, often for want of memory); null is
-    not seen.
+    not seen. `observation` (`rvvbench/observation/1`) is what was seen of the machine meanwhile; null: nobody looked.
+
+    The rows of one server share its events: each of their processes keeps the whole list.
     """
 
     index: Count
@@ -174,10 +213,17 @@ class Process(Model):
     signal: Int | None
     container_exit_code: Int | None = None
     figures: dict[str, Figure]
+    observation: dict[str, Any] | None = None
+
+    @field_validator("observation")
+    @classmethod
+    def _plain(cls, value: dict[str, Any] | None) -> dict[str, Any] | None:
+        _refuse_what_json_lacks(value)
+        return value
 
 
 class Row(Model):
-    """Variant x cache state x concurrency. `concurrency` is null for one-batch."""
+    """Variant x cache state x load. `concurrency` and `rate_per_s` are those of the load; both null for one-batch."""
 
     variant: str
     cache_state: CacheState
@@ -186,11 +232,21 @@ class Row(Model):
     processes: tuple[Process, ...]
     figures: dict[str, RowFigure]
     validity: Validity
+    rate_per_s: Number | None = None
+
+    @model_validator(mode="after")
+    def _is_of_its_load(self) -> Self:
+        load = self.expected.load
+        if load is not None and (self.concurrency, self.rate_per_s) != (load.concurrency, load.rate_per_s):
+            raise ValueError(f"row {self.name}: its concurrency or rate is not that of its load {load.name}")
+        return self
 
     @property
     def name(self) -> str:
-        """`variant/cache state`, and `/cN` where there is a concurrency: unique in a record."""
+        """`variant/cache state`, and `/load` (as `c2`, `r0.5`) where there is one: unique in a record."""
         name = f"{self.variant}/{self.cache_state}"
+        if self.expected.load is not None:
+            return f"{name}/{self.expected.load.name}"
         return name if self.concurrency is None else f"{name}/c{self.concurrency}"
 
 
@@ -211,7 +267,9 @@ class RowAgreement(Model):
     """A row's tokens against the reference row's. `tokens_equal` is null exactly when `reason` says why.
 
     `max_logprob_difference`: largest |difference| of the chosen tokens' log-probabilities (nats) up to and without
-    the first different token, after which the contexts differ; null where there is none to compare.
+    the first different token, after which the contexts differ; null where there is none to compare, and
+    `logprob_reason` where that is by design. `reference` is the row that this one is compared with, null for the
+    record's reference.
     """
 
     row: str
@@ -219,17 +277,26 @@ class RowAgreement(Model):
     max_logprob_difference: Number | None
     first_difference: Difference | None
     reason: str | None = None
+    reference: str | None = None
+    logprob_reason: str | None = None
 
 
 class Agreement(Model):
-    """Do the rows of this record generate the same tokens? `reference` is the name of the first row."""
+    """Do the rows of this record generate the same tokens? `reference` is the name of the first row.
+
+    A serving row is compared with the first row of the same load; a row that is the first of its load is a reference
+    too, and not among `rows`.
+    """
 
     reference: str
     rows: tuple[RowAgreement, ...]
 
 
 class Heading(Model):
-    """What every table of this record says above itself. Lengths are tokens per sequence."""
+    """What every table of this record says above itself. Lengths are tokens per sequence.
+
+    `requests` are the measured requests of each load of a serving run; null for one-batch.
+    """
 
     model: str
     weights: Weights
@@ -238,6 +305,14 @@ class Heading(Model):
     batch_size: Positive
     dtype: str
     tensor_parallel: Positive
+    workload: Literal["one-batch", "serving"] = "one-batch"
+    requests: Positive | None = None
+
+    @model_validator(mode="after")
+    def _serving_has_requests(self) -> Self:
+        if (self.workload == "serving") != (self.requests is not None):
+            raise ValueError("a serving run has a number of requests, a one-batch run has none")
+        return self
 
 
 class Target(Model):
@@ -323,7 +398,7 @@ class Record(Model):
             raise ValueError(f"emulated is {self.emulated}, the target is {self.target.kind}")
         names = [row.name for row in self.rows]
         if len(set(names)) != len(names):
-            raise ValueError(f"two rows are the same variant, cache state and concurrency: {', '.join(sorted(names))}")
+            raise ValueError(f"two rows are the same variant, cache state and load: {', '.join(sorted(names))}")
         shape = (self.heading.batch_size, self.heading.input_len, self.heading.output_len)
         for row in self.rows:
             expected = row.expected
@@ -331,6 +406,8 @@ class Record(Model):
                 raise ValueError(f"row {row.name}: emulated is {expected.emulated}, the record's is {self.emulated}")
             if (expected.batch_size, expected.input_len, expected.output_len) != shape:
                 raise ValueError(f"row {row.name}: its shape is not the one in the heading")
+            if (expected.load.requests if expected.load else None) != self.heading.requests:
+                raise ValueError(f"row {row.name}: its requests are not those in the heading")
         return self
 
     @property
@@ -339,7 +416,15 @@ class Record(Model):
         return all(row.validity.valid for row in self.rows)
 
     def plain(self) -> dict[str, Any]:
-        """The record as JSON data, with the names of its fields in the file."""
+        """The record as JSON data, with the names of its fields in the file.
+
+        Of a record that was read exactly what stands in its file: a field of a later version is not added, so that the
+        seal of an old record holds.
+        """
+        return {"schema": self.schema_, **self.model_dump(mode="json", by_alias=True, exclude_unset=True)}
+
+    def whole(self) -> dict[str, Any]:
+        """As `plain`, with every field of this version."""
         return self.model_dump(mode="json", by_alias=True)
 
 

@@ -239,19 +239,19 @@ def _statistics(pool: _Pool) -> list[tuple[Definition, Callable[[Timelines], flo
     ]
 
 
-_LOAD_FIGURES = (*_OF_A_LOAD, *(entry for pool in _POOLS for entry in _statistics(pool)))
+LOAD_FIGURES = (*_OF_A_LOAD, *(entry for pool in _POOLS for entry in _statistics(pool)))
 
 SERVING_DEFINITIONS: Mapping[str, Definition] = {
     definition.id: definition
-    for native, _ in (*REQUEST_FIGURES, *_LOAD_FIGURES)
+    for native, _ in (*REQUEST_FIGURES, *LOAD_FIGURES)
     for definition in (native, twin(native))
 }
 """Every definition of a serving run by id; none is one of `metrics.DEFINITIONS`."""
 
-LOAD_NAMES: tuple[str, ...] = tuple(native.name for native, _ in _LOAD_FIGURES)
+LOAD_NAMES: tuple[str, ...] = tuple(native.name for native, _ in LOAD_FIGURES)
 """The keys of a load's figures."""
 
 
 def derive_load(requests: Timelines, *, emulated: bool) -> dict[str, Figure]:
     """Every figure of the requests of one load."""
-    return {native.name: figure(native, emulated, derive, requests) for native, derive in _LOAD_FIGURES}
+    return {native.name: figure(native, emulated, derive, requests) for native, derive in LOAD_FIGURES}

@@ -1,4 +1,4 @@
-"""Is what a load declared what the server did? Pure: what was asked for, against the requests' timelines.
+"""Is what a load declared what the server did? Pure: what was asked for, against events and requests' timelines.
 
 As in `validity`: what is not proven is not valid. Every reason of a request names it.
 """
@@ -6,14 +6,22 @@ As in `validity`: what is not proven is not valid. Every reason of a request nam
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
 
-from rvvbench.record.request_timeline import Load, RequestTimeline
-from rvvbench.record.schema import Reason
+from rvvbench.record.attestation import Event, Found, kernel_reasons, named_of, of_load
+from rvvbench.record.events import SCHEMA, named
+from rvvbench.record.request_timeline import Load, RequestTimeline, loads, requests
+from rvvbench.record.schema import Expected, ExpectedLoad, Process, Reason
+from rvvbench.record.server_passes import pass_reasons
 from rvvbench.record.serving import in_flight_peak
 from rvvbench.record.timeline import NotMeasuredError
 
-Found = Iterator[tuple[str, str]]
+WARMUP = "-warmup"
+"""A load's warm-up is the load of its name and this ending."""
+
+_OF_ONE_REQUEST = ("request-failed", "request-timeout")
 
 
 def assess_load(
@@ -88,3 +96,117 @@ def _shape(request: RequestTimeline, input_len: int, output_len: int) -> Found:
         yield "token-count-unproven", "the server did not count its tokens"
     elif request.completion_tokens != request.tokens:
         yield "token-count", f"{request.tokens} token ids came, the server counted {request.completion_tokens}"
+
+
+def errors_of(expected: Expected, events: Sequence[Event]) -> list[Event]:
+    """The errors that concern the row: all but those of a single request in another load."""
+    errors = named(events, "error")
+    if expected.load is None:
+        return errors
+    own = (expected.load.name, expected.load.name + WARMUP)
+    others = {load.name for load in loads(events)} - set(own)
+    return [error for error in errors if error.get("type") not in _OF_ONE_REQUEST or not _places(error) & others]
+
+
+def _places(error: Event) -> set[str]:
+    return {place for place in (error.get("phase"), error.get("load")) if isinstance(place, str)}
+
+
+def _server_phases(expected: Expected, process: Process) -> Found:
+    for name in ("supervisor_start", "process_start", "server_listening", "server_ready", "environment"):
+        found = len(named(process.events, name))
+        if found != 1:
+            yield "events-incomplete", f"{found} {name} events, 1 belongs"
+    for start in named(process.events, "supervisor_start"):
+        if start.get("schema") != SCHEMA:
+            yield "events-schema", f"the events are {start.get('schema')}, {SCHEMA} is read"
+    assert expected.load is not None
+    first = named(process.events, "load_start")[:1]
+    warmed = named_of(process.events, "load_end", expected.load.name + WARMUP)[-1:]
+    own = named_of(process.events, "load_start", expected.load.name)[:1]
+    for chain in (
+        [*_once(process, "process_start", "server_listening", "server_ready"), *_moments("the first load", first)],
+        [*_once(process, "environment"), *_moments("the first load", first)],
+        [*_moments("the end of the warm-up", warmed), *_moments(f"load {expected.load.name}", own)],
+    ):
+        for (earlier, before), (later, after) in pairwise(chain):
+            if type(before) is not int or type(after) is not int or before > after:
+                yield "order", f"{earlier} at {before} ns does not come before {later} at {after} ns"
+
+
+def _once(process: Process, *names: str) -> list[tuple[str, Any]]:
+    return [moment for name in names for moment in _moments(name, named(process.events, name))]
+
+
+def _moments(what: str, events: Sequence[Event]) -> list[tuple[str, Any]]:
+    return [(what, event.get("t_ns")) for event in events]
+
+
+def _warmed_up(expected: Expected, process: Process) -> Found:
+    """A warm-up of the measured shape and concurrency came to its end before the load."""
+    declared = expected.load
+    assert declared is not None
+    name = declared.name + WARMUP
+    found = next((load for load in loads(process.events) if load.name == name), None)
+    if found is None:
+        yield "warmup", f"load {declared.name} had no warm-up: there is no load {name}"
+        return
+    if found.measured or not found.complete or not _is_like(found, declared):
+        yield "warmup", f"load {name} is no complete warm-up like load {declared.name}: {found}"
+    asked = requests(process.events, name)
+    if not asked:
+        yield "warmup", f"load {name} had no request"
+    for one in asked:
+        shape = (one.prompt_tokens, one.tokens)
+        if one.error or one.end_ns is None:
+            yield "warmup", f"request {one.id} of the warm-up did not end: {one.error or 'no request_end event'}"
+        elif shape != (expected.input_len, expected.output_len):
+            text = f"request {one.id} of the warm-up had {shape[0]} tokens in and {shape[1]} out"
+            yield "warmup", f"{text}, declared {expected.input_len} and {expected.output_len}"
+
+
+def _loaded(expected: Expected, process: Process) -> Found:
+    declared = expected.load
+    assert declared is not None
+    found = next((load for load in loads(process.events) if load.name == declared.name), None)
+    if found is None:
+        yield "load-missing", f"there is no load {declared.name} in the events"
+        return
+    if not found.measured:
+        yield "load", f"load {declared.name} was run as a warm-up"
+    arrivals = named_of(process.events, "load_start", declared.name)[0].get("arrivals")
+    if not _is_like(found, declared) or arrivals != declared.arrivals:
+        seen = f"{found.mode}, concurrency {found.concurrency}, arrivals {arrivals}, rate {found.rate_per_s}"
+        wanted = f"{declared.mode}, {declared.concurrency}, {declared.arrivals}, {declared.rate_per_s}"
+        yield "load", f"load {declared.name} was {seen}, declared {wanted}"
+    for reason in assess_load(
+        found,
+        requests(process.events),
+        requests=declared.requests,
+        input_len=expected.input_len,
+        output_len=expected.output_len,
+    ):
+        yield reason.id, reason.text
+
+
+def _is_like(found: Load, declared: ExpectedLoad) -> bool:
+    return (found.mode, found.concurrency, found.rate_per_s) == (
+        declared.mode,
+        declared.concurrency,
+        declared.rate_per_s,
+    )
+
+
+def _attested(expected: Expected, process: Process) -> Found:
+    assert expected.load is not None
+    try:
+        attestation = of_load(process.events, expected.load.name)
+    except NotMeasuredError as error:
+        yield "attestation", str(error)
+        return
+    yield from kernel_reasons(expected, attestation)
+    yield from pass_reasons(expected, attestation)
+
+
+SERVING_CHECKS = (_server_phases, _warmed_up, _loaded, _attested)
+"""What a serving row's process must show beyond what every process must, given what is expected."""

@@ -5,15 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 from rvvbench.record.events import named
-from rvvbench.record.schema import Agreement, Difference, Row, RowAgreement
+from rvvbench.record.schema import Agreement, Difference, ExpectedLoad, Row, RowAgreement
+
+NO_LOGPROBS = "the server was not asked for log-probabilities"
 
 
 @dataclass(frozen=True)
 class Generation:
-    """Token ids, log-probabilities and top-2 margins, as [position][sequence]; None where there is no number."""
+    """Token ids, log-probabilities and top-2 margins, as [position][sequence]; None where there is no number.
+
+    A server's have no log-probabilities and no margins.
+    """
 
     token_ids: tuple[tuple[int | None, ...], ...]
     logprobs: tuple[tuple[float | None, ...], ...]
@@ -25,11 +31,14 @@ class Generation:
         return bool(self.token_ids) and all(step and None not in step for step in self.token_ids)
 
 
-def generation(events: Sequence[Mapping[str, Any]]) -> Generation:
-    """What the measured pass generated:
+def generation(events: Sequence[Mapping[str, Any]], load: ExpectedLoad | None) -> Generation:
+    """What the measured pass generated, or the load where there is one, as it stands in the events.
 
-    The prefill's tokens, then those of each decode step, as they stand in the events.
+    One batch: the prefill's tokens, then those of each decode step. A load: its requests are the sequences, in the
+    order in which they were started; where they did not all get as many tokens, those that some lack are None.
     """
+    if load is not None:
+        return _of_requests(events, load.name)
     steps = [*named(events, "prefill"), *named(events, "decode")]
     return Generation(
         token_ids=tuple(_items(step, "token_ids", _token) for step in steps),
@@ -38,33 +47,64 @@ def generation(events: Sequence[Mapping[str, Any]]) -> Generation:
     )
 
 
+def _of_requests(events: Sequence[Mapping[str, Any]], load: str) -> Generation:
+    started = [start.get("request") for start in named(events, "request_start") if start.get("load") == load]
+    sequences: dict[Any, list[int | None]] = {id_: [] for id_ in started if isinstance(id_, str)}
+    for chunk in named(events, "chunk"):
+        request = chunk.get("request")
+        if isinstance(request, str) and request in sequences:
+            sequences[request] += _items(chunk, "token_ids", _token)
+    return Generation(tuple(zip_longest(*sequences.values())), (), ())
+
+
 def agreement_of(rows: Sequence[Row]) -> Agreement:
-    """Each row's first process against that of the first row (validity has seen to it that a row's processes agree)."""
-    reference = rows[0]
-    return Agreement(reference=reference.name, rows=tuple(_row_agreement(reference, row) for row in rows[1:]))
+    """Each row's first process against that of its reference (validity has seen to it that a row's processes agree).
+
+    The reference of a row is the first row of the same load; of one batch, the first row.
+    """
+    compared = tuple(_row_agreement(one, row) for row in rows if (one := reference_of(rows, row)) is not row)
+    return Agreement(reference=rows[0].name, rows=compared)
+
+
+def reference_of(rows: Sequence[Row], row: Row) -> Row:
+    """The row whose tokens `row` should have generated, which may be itself."""
+    return next((one for one in rows if _load(one) == _load(row)), row)
+
+
+def _load(row: Row) -> str | None:
+    return row.expected.load.name if row.expected.load else None
 
 
 def _row_agreement(reference: Row, row: Row) -> RowAgreement:
     if not reference.processes or not row.processes:
-        return _unknown(row, "a row without a process has no tokens")
-    ours, theirs = generation(row.processes[0].events), generation(reference.processes[0].events)
+        return _unknown(reference, row, "a row without a process has no tokens")
+    load = row.expected.load
+    ours, theirs = (generation(one.processes[0].events, load) for one in (row, reference))
     for name, one in ((row.name, ours), (reference.name, theirs)):
         if not one.complete:
-            return _unknown(row, f"the events of {name} do not hold every token")
+            return _unknown(reference, row, f"the events of {name} do not hold every token")
     if _shape(ours) != _shape(theirs):
-        return _unknown(row, f"{row.name} and {reference.name} did not generate as many tokens")
+        return _unknown(reference, row, f"{row.name} and {reference.name} did not generate as many tokens")
     first = _first_difference(ours, theirs)
     return RowAgreement(
         row=row.name,
         tokens_equal=first is None,
-        max_logprob_difference=_max_logprob_difference(ours, theirs),
+        max_logprob_difference=None if load else _max_logprob_difference(ours, theirs),
         first_difference=first,
+        reference=reference.name if load else None,
+        logprob_reason=NO_LOGPROBS if load else None,
     )
 
 
-def _unknown(row: Row, reason: str) -> RowAgreement:
+def _unknown(reference: Row, row: Row, reason: str) -> RowAgreement:
     return RowAgreement(
-        row=row.name, tokens_equal=None, max_logprob_difference=None, first_difference=None, reason=reason
+        row=row.name,
+        tokens_equal=None,
+        max_logprob_difference=None,
+        first_difference=None,
+        reason=reason,
+        reference=reference.name if row.expected.load else None,
+        logprob_reason=NO_LOGPROBS if row.expected.load else None,
     )
 
 
@@ -76,7 +116,7 @@ def _first_difference(ours: Generation, theirs: Generation) -> Difference | None
     for position, (step, reference) in enumerate(zip(ours.token_ids, theirs.token_ids, strict=True)):
         for sequence, (token, reference_token) in enumerate(zip(step, reference, strict=True)):
             if token is not None and reference_token is not None and token != reference_token:
-                margins = theirs.margins[position]
+                margins = theirs.margins[position] if theirs.margins else ()
                 margin = margins[sequence] if sequence < len(margins) else None
                 return Difference(
                     sequence=sequence,

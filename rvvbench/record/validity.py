@@ -5,20 +5,18 @@ What is not proven is not valid: a missing event is a reason like a wrong one.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from rvvbench.record.attestation import Event, Found, kernel_reasons, routing_reasons
 from rvvbench.record.events import SCHEMA, named
 from rvvbench.record.identity import canonical_json
 from rvvbench.record.schema import Expected, Process, Reason, Row, Validity
+from rvvbench.record.serving_validity import SERVING_CHECKS, errors_of
 from rvvbench.record.tokens import generation
 
-Found = Iterator[tuple[str, str]]
-"""Pairs of a reason's id and its text."""
-
-Event = Mapping[str, Any]
+OBSERVATION_SCHEMA = "rvvbench/observation/1"
 
 
 def assess(row: Row) -> Validity:
@@ -30,7 +28,7 @@ def assess_processes(expected: Expected, cache_state: str, processes: Sequence[P
     """As `assess`, before there is a row."""
     reasons = [Reason(id=id_, text=text) for id_, text in _row_reasons(expected, cache_state, processes)]
     for process in processes:
-        for check in _PROCESS_CHECKS:
+        for check in _OF_ONE_BATCH if expected.load is None else _OF_A_LOAD:
             reasons += [Reason(id=id_, text=text, process=process.index) for id_, text in check(expected, process)]
     return Validity.of(tuple(reasons))
 
@@ -45,7 +43,7 @@ def _row_reasons(expected: Expected, cache_state: str, processes: Sequence[Proce
         yield "process-not-fresh", "two of the processes have the same start: one process is counted twice"
     if cache_state != "none":
         yield "cache-unproven", f"the cache state is declared {cache_state}, and nothing in the record proves it"
-    generations = [generation(process.events).token_ids for process in processes]
+    generations = [generation(process.events, expected.load).token_ids for process in processes]
     for process, tokens in zip(processes[1:], generations[1:], strict=True):
         if tokens != generations[0]:
             yield "tokens-differ", f"process {process.index} generated other tokens than process {processes[0].index}"
@@ -55,10 +53,10 @@ def _starts(process: Process) -> list[Event]:
     return named(process.events, "process_start")
 
 
-def _ended(_: Expected, process: Process) -> Found:
+def _ended(expected: Expected, process: Process) -> Found:
     for problem in process.damage:
         yield "events-damaged", problem
-    for error in named(process.events, "error"):
+    for error in errors_of(expected, process.events):
         yield "error", f"{error.get('type')}: {error.get('message')}"
     if process.exit_code is None and process.signal is None:
         yield "process-not-ended", "the supervisor did not see the process end"
@@ -68,6 +66,25 @@ def _ended(_: Expected, process: Process) -> Found:
         yield "process-failed", f"the process ended with {process.exit_code}"
     if process.container_exit_code not in (None, 0):
         yield "container-failed", f"the container ended with {process.container_exit_code}"
+
+
+def _observed(expected: Expected, process: Process) -> Found:
+    """What was found disturbed is taken over from whoever watched; on a board somebody must have watched."""
+    observation = process.observation
+    if observation is None:
+        if expected.on_board:
+            yield "not-observed", "the conditions of the board were not observed while it ran"
+        return
+    reasons = observation.get("reasons")
+    if observation.get("schema") != OBSERVATION_SCHEMA or not isinstance(reasons, list):
+        yield (
+            "observation",
+            f"the observation is {observation.get('schema')} or has no reasons, not {OBSERVATION_SCHEMA}",
+        )
+        return
+    for reason in reasons:
+        known = isinstance(reason, dict) and isinstance(reason.get("id"), str) and isinstance(reason.get("text"), str)
+        yield (reason["id"], reason["text"]) if known else ("observation", f"a reason of it cannot be read: {reason}")
 
 
 def _phases(_: Expected, process: Process) -> Found:
@@ -153,7 +170,7 @@ def _shape(expected: Expected, process: Process) -> Found:
     for prefill in named(process.events, "prefill"):
         if prefill.get("input_tokens") != tokens_in:
             yield "shape", f"{prefill.get('input_tokens')} input tokens, declared {tokens_in}"
-    one = generation(process.events)
+    one = generation(process.events, None)
     if len(one.token_ids) != expected.output_len:
         yield "shape", f"{len(one.token_ids)} output tokens for each sequence, declared {expected.output_len}"
     for position, (ids, logprobs) in enumerate(zip(one.token_ids, one.logprobs, strict=True), start=1):
@@ -166,92 +183,13 @@ def _shape(expected: Expected, process: Process) -> Found:
         yield "shape", f"the decode steps are numbered {steps}"
 
 
-def _kernels(expected: Expected, process: Process) -> Found:
+def _attested(expected: Expected, process: Process) -> Found:
     for attestation in named(process.events, "attestation"):
-        library = attestation.get("library_sha256")
-        if library != expected.kernels_sha256:
-            yield "kernels", f"kernel library {library or 'none'}, declared {expected.kernels_sha256 or 'none'}"
-        ops = attestation.get("ops")
-        if not isinstance(ops, dict) or not all(isinstance(op, dict) for op in ops.values()):
-            yield "kernels", "the attestation has no table of ops"
-            continue
-        yield from _calls(expected, ops, attestation.get("routing"))
-        for name, op in ops.items():
-            yield from _kernel_names(expected, name, op)
+        yield from kernel_reasons(expected, attestation)
+        yield from routing_reasons(expected, attestation)
 
 
-def _calls(expected: Expected, ops: Mapping[str, Event], routing: Any) -> Found:
-    """Each declared op with its calls, no other, and as many calls as projections that were routed to them.
+Check = Callable[[Expected, Process], Found]
 
-    A plugin that counts a route as packed and then lets torch compute it shows here, and only here.
-    """
-    for name in dict.fromkeys([*expected.ops, *ops]):
-        declared, calls = expected.ops.get(name, 0), ops.get(name, {}).get("calls", 0)
-        if type(calls) is not int or calls != declared:
-            yield "kernels", f"op {name}: expected {declared} calls, observed {calls}"
-    lines = routing if isinstance(routing, list) else []
-    routed = sum(_count(line) for line in lines if isinstance(line, dict) and line.get("path") == "packed")
-    served = sum(_count(ops[name]) for name in expected.ops if name in ops)
-    if routed != served:
-        yield "kernels", f"{routed} calls were routed as packed, the kernels attest {served}"
-
-
-def _kernel_names(expected: Expected, name: str, op: Event) -> Found:
-    """The kernels behind an op account for all its calls, and are of the kind that the target must have."""
-    kernels = op.get("kernels")
-    if not isinstance(kernels, dict):
-        yield "kernels", f"op {name}: the attestation does not name its kernels"
-        return
-    if sum(calls for calls in kernels.values() if type(calls) is int) != _count(op):
-        yield "kernels", f"op {name}: {op.get('calls')} calls, but its kernels are {kernels}"
-    suffix = expected.kernel_suffix
-    for kernel in kernels:
-        if suffix is None or not str(kernel).endswith(suffix):
-            yield "kernels", f"op {name} ran {kernel}, declared {f'are kernels *{suffix}' if suffix else 'is none'}"
-
-
-def _count(line: Event) -> int:
-    calls = line.get("calls")
-    return calls if type(calls) is int else 0
-
-
-def _routing(expected: Expected, process: Process) -> Found:
-    """Observed and predicted tables must be equal, projection and M by projection and M, in both directions."""
-    for attestation in named(process.events, "attestation"):
-        observed = attestation.get("routing")
-        if not isinstance(observed, list) or not all(isinstance(line, dict) for line in observed):
-            yield "routing", "the attestation has no routing table"
-            continue
-        predicted = _table([route.model_dump() for route in expected.routing])
-        seen = _table(observed)
-        for place in dict.fromkeys([*predicted, *seen]):
-            if predicted[place] != seen[place]:
-                projection, m = place
-                yield (
-                    "routing",
-                    f"{projection} at M={m}: expected {_counts(predicted[place])}, observed {_counts(seen[place])}",
-                )
-
-
-def _table(lines: Sequence[Event]) -> defaultdict[tuple[str, str], Counter[str]]:
-    """Calls by path, by (projection, M) as texts: what was observed may hold anything."""
-    table: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
-    for line in lines:
-        place = str(line.get("projection")), str(line.get("m"))
-        table[place][str(line.get("path"))] += _count(line)
-    return table
-
-
-def _counts(calls: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} x {count}" for name, count in sorted(calls.items())) or "nothing"
-
-
-_PROCESS_CHECKS: tuple[Callable[[Expected, Process], Found], ...] = (
-    _ended,
-    _phases,
-    _pins,
-    _environment,
-    _shape,
-    _kernels,
-    _routing,
-)
+_OF_ONE_BATCH: tuple[Check, ...] = (_ended, _observed, _phases, _pins, _environment, _shape, _attested)
+_OF_A_LOAD: tuple[Check, ...] = (_ended, _observed, _pins, _environment, *SERVING_CHECKS)

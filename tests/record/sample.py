@@ -49,7 +49,7 @@ def expected(**changes: Any) -> Expected:
         "server_args": {"device": "cpu", "dtype": "bfloat16", "tp_size": 1, "attention_backend": "torch_native"},
     }
     fields |= changes
-    packed = sum(route.calls for route in fields["routing"] if route.path == "packed")
+    packed = sum(route.calls or 0 for route in fields["routing"] if route.path == "packed")
     suffix = ("_rvv" if fields["vlen_bits"] else "_portable") if fields["kernels_sha256"] else None
     return Expected(**{"ops": {PACKED_LINEAR_OP: packed} if packed else {}, "kernel_suffix": suffix, **fields})
 

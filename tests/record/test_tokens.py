@@ -50,6 +50,6 @@ def test_a_missing_logprob_makes_the_largest_difference_unknown() -> None:
 
 
 def test_a_generation_without_tokens_is_not_complete() -> None:
-    assert not generation([]).complete
-    assert not generation([{"event": "prefill", "token_ids": [True]}]).complete
-    assert generation(sample.events()).complete
+    assert not generation([], None).complete
+    assert not generation([{"event": "prefill", "token_ids": [True]}], None).complete
+    assert generation(sample.events(), None).complete

@@ -1,0 +1,119 @@
+"""The forward passes of a server while one load ran, as the rows (M) of its projections tell them. Pure.
+
+A prefill of k prompts brings k x input_len rows to every layer's projections and k to lm_head; a decode step brings
+one row of each request that is decoding. Whichever arrives when, the rows are conserved.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rvvbench.record.attestation import routed
+from rvvbench.record.schema import Expected, ExpectedLoad
+from rvvbench.record.timeline import NotMeasuredError
+
+Found = Iterator[tuple[str, str]]
+ByRows = Mapping[int, int]
+"""Calls by rows (M)."""
+
+HEAD = "lm_head"
+LEAST_AT_FULL_PERCENT = 50.0
+"""Of the decoded tokens: with fewer than this in full batches, a load has not shown the concurrency of its name."""
+
+
+def pass_reasons(expected: Expected, attestation: Mapping[str, Any]) -> Found:
+    """Why the attested passes are not those of the declared load; `attestation` is the load's own."""
+    load = _load(expected)
+    try:
+        routes = routed(attestation)
+    except NotMeasuredError as error:
+        yield "routing", str(error)
+        return
+    allowed = {(route.projection, route.m, route.path) for route in expected.routing}
+    for (projection, m, path), calls in routes.items():
+        if calls and (projection, m, path) not in allowed:
+            paths = sorted({route.path for route in expected.routing if (route.projection, route.m) == (projection, m)})
+            wanted = " or ".join(paths) or "no such rows"
+            yield "routing", f"{projection} at M={m}: expected {wanted}, observed {path} x {calls}"
+    table = _by_projection(expected, attestation)
+    yield from _conserved(expected, load, table)
+    if load.mode == "closed" and load.in_flight > 1 and expected.output_len > 1:
+        try:
+            share = decoded_at_full_percent(expected, attestation)
+        except NotMeasuredError as error:
+            yield "concurrency-unproven", f"load {load.name}: {error}"
+            return
+        if share < LEAST_AT_FULL_PERCENT:
+            text = f"{share:.0f} % of its tokens were decoded {load.in_flight} at once"
+            yield "concurrency-unproven", f"load {load.name}: {text}, {LEAST_AT_FULL_PERCENT:.0f} % must be"
+
+
+def decoded_at_full_percent(expected: Expected, attestation: Mapping[str, Any]) -> float:
+    """Of all decoded tokens (those after the first of each request), how many came from passes with as many rows as
+    requests can be in flight, in %.
+
+    Raises: NotMeasuredError where decode steps cannot be told from prefills, or there are none.
+    """
+    load = _load(expected)
+    if expected.output_len == 1:
+        raise NotMeasuredError("one output token: nothing is decoded after the first")
+    if expected.input_len <= load.in_flight:
+        raise NotMeasuredError(f"a prefill of {expected.input_len} tokens looks like a decode step of as many requests")
+    table = _by_projection(expected, attestation)
+    layers = [by_rows for projection, by_rows in table.items() if projection != HEAD]
+    if not layers or any(by_rows != layers[0] for by_rows in layers):
+        raise NotMeasuredError("the projections of a layer do not show the same passes")
+    decoded = {m: m * calls for m, calls in layers[0].items() if m <= load.in_flight}
+    if not sum(decoded.values()):
+        raise NotMeasuredError("no decode step was attested")
+    return 100 * decoded.get(load.in_flight, 0) / sum(decoded.values())
+
+
+def _load(expected: Expected) -> ExpectedLoad:
+    if expected.load is None:
+        raise NotMeasuredError("a one-batch row has no load")
+    return expected.load
+
+
+def _by_projection(expected: Expected, attestation: Mapping[str, Any]) -> dict[str, Counter[int]]:
+    """Calls by rows of every projection that is declared or was observed."""
+    table: defaultdict[str, Counter[int]] = defaultdict(Counter)
+    for route in expected.routing:
+        table[route.projection].update()
+    for (projection, m, _), calls in routed(attestation).items():
+        if calls:
+            table[projection][m] += calls
+    return dict(table)
+
+
+def _conserved(expected: Expected, load: ExpectedLoad, table: Mapping[str, ByRows]) -> Found:
+    rows = load.requests * (expected.input_len + expected.output_len - 1)
+    layers = load.layers
+    if layers is None:
+        # Then the first projection says how many there are, and the others must agree.
+        first = next((by_rows for projection, by_rows in table.items() if projection != HEAD), {})
+        layers = max(1, _rows(first) // rows)
+    shown: dict[str, ByRows] = {}
+    for projection, by_rows in table.items():
+        wanted = load.requests * expected.output_len if projection == HEAD else layers * rows
+        if _rows(by_rows) != wanted:
+            yield "routing", f"{projection} computed {_rows(by_rows)} rows, {load.requests} requests need {wanted}"
+        if projection != HEAD:
+            shown[projection] = by_rows
+    names = list(shown)
+    for projection in names[1:]:
+        if shown[projection] != shown[names[0]]:
+            yield "routing", f"{projection} and {names[0]} of the same layers show different passes"
+    if HEAD in table and names:
+        passes, calls = sum(table[HEAD].values()), sum(shown[names[0]].values())
+        if calls != layers * passes:
+            yield (
+                "routing",
+                f"{names[0]} was called {calls} times, {layers} layers in {passes} passes need another count",
+            )
+
+
+def _rows(by_rows: ByRows) -> int:
+    return sum(m * calls for m, calls in by_rows.items())
