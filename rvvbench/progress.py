@@ -6,13 +6,16 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """Told of phases (a headline each) and of lines within them."""
+    """Told of phases (a headline each), of passing lines within them, and of results that stay to be read."""
 
     def phase(self, title: str) -> None:
         """A new phase begins."""
 
     def line(self, text: str) -> None:
         """Something happened within the phase."""
+
+    def result(self, text: str) -> None:
+        """Something came out that a person wants to read later too."""
 
 
 class Silent:
@@ -22,4 +25,7 @@ class Silent:
         """Ignored."""
 
     def line(self, text: str) -> None:
+        """Ignored."""
+
+    def result(self, text: str) -> None:
         """Ignored."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
@@ -161,12 +161,26 @@ def _path_in(document: Document, loc: tuple[int | str, ...]) -> Key:
 
 def _fields_beside(document: Document, model: type[BaseModel], path: Key) -> list[str]:
     """Keys that the model knows at the place of the unknown key `path`."""
-    current: Any = model
+    current: type[BaseModel] = model
+    node: Any = document.data
     for part in path[:-1]:
-        info = getattr(current, "model_fields", {}).get(part)
-        annotation = info.annotation if info else None
-        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-            current = annotation
-        else:
+        info = current.model_fields.get(str(part))
+        node = node.get(part) if isinstance(node, dict) else None
+        found = _member(info.annotation if info else None, node)
+        if found is None:
             return []
+        current = found
     return sorted(info.alias or name for name, info in current.model_fields.items())
+
+
+def _member(annotation: Any, node: Any) -> type[BaseModel] | None:
+    """The model that reads `node`; of a union of models, the one whose `kind` stands there."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    kind = node.get("kind") if isinstance(node, dict) else None
+    members = [member for member in get_args(annotation) if isinstance(member, type) and issubclass(member, BaseModel)]
+    for member in members:
+        info = member.model_fields.get("kind")
+        if info is not None and kind in get_args(info.annotation):
+            return member
+    return None

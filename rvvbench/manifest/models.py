@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -18,6 +18,8 @@ from pydantic_core import PydanticCustomError
 
 from rvvbench.manifest.server_args import is_of_the_harness
 
+T = TypeVar("T")
+
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.\-]*$")]
 Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
@@ -30,6 +32,7 @@ Projection = Literal["qkv_proj", "o_proj", "gate_up_proj", "down_proj", "lm_head
 PROJECTIONS: tuple[Projection, ...] = ("qkv_proj", "o_proj", "gate_up_proj", "down_proj", "lm_head")
 Architecture = Literal["LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM"]
 Count = Annotated[int, Field(gt=0, lt=2**31)]
+Concurrency = Annotated[int, Field(ge=1, le=1024)]
 
 
 def misplaced(loc: tuple[str | int, ...], message: str, value: Any) -> ValidationError:
@@ -38,7 +41,7 @@ def misplaced(loc: tuple[str | int, ...], message: str, value: Any) -> Validatio
     return ValidationError.from_exception_data("manifest", [{"type": kind, "loc": loc, "input": value}])
 
 
-def _each_once(values: list[str]) -> list[str]:
+def _each_once(values: list[T]) -> list[T]:
     for index, value in enumerate(values):
         if value in values[:index]:
             raise misplaced((index,), "stands twice", value)
@@ -81,10 +84,90 @@ class OneBatch(Strict):
     seed: int = Field(ge=0)
 
 
+class ServerSwitches(Strict):
+    """How SGLang's server is set for a measurement; proven against what the running server says of itself.
+
+    The defaults are what a trustworthy timing on a CPU needs: no prompt is answered from a cache, a token is sent
+    when it is made and not a step later, an idle scheduler leaves the CPU alone, and no tokenizer is in the path.
+    """
+
+    disable_radix_cache: bool = True
+    disable_overlap_schedule: bool = True
+    sleep_on_idle: bool = True
+    skip_tokenizer_init: bool = True
+    stream_interval: int = Field(default=1, ge=1, le=64)
+
+
+class OpenLoad(Strict):
+    """Requests that are sent when they are due, however many are in flight. `seed` draws Poisson arrivals."""
+
+    arrivals: Literal["fixed", "poisson"]
+    rate_per_s: float = Field(gt=0, le=10_000)
+    seed: int = Field(default=0, ge=0)
+
+
+class CrossCheck(Strict):
+    """SGLang's own serving benchmark, run against the same server after the loads. It times visible text, so the
+    server must have its tokenizer.
+    """
+
+    requests: int = Field(default=30, ge=1, le=10_000)
+    concurrency: Concurrency = 1
+
+
+class Serving(Strict):
+    """SGLang's server, asked over HTTP: closed loops of `requests` requests at each concurrency, in this order, then
+    open loops; `input_len` tokens in and `output_len` out for each request, every prompt a different one.
+    """
+
+    kind: Literal["serving"]
+    concurrency: Annotated[list[Concurrency], AfterValidator(_each_once)] = Field(default_factory=list)
+    open_loops: list[OpenLoad] = Field(default_factory=list)
+    requests: int = Field(default=4, ge=1, le=10_000)
+    input_len: int = Field(ge=1, le=32768)
+    output_len: int = Field(ge=1, le=4096)
+    seed: int = Field(ge=0)
+    server: ServerSwitches = ServerSwitches()
+    cross_check: CrossCheck | None = None
+
+    @model_validator(mode="after")
+    def _has_loads(self) -> Serving:
+        if not self.concurrency and not self.open_loops:
+            raise misplaced(("concurrency",), "names no load, and neither does `open_loops`", self.concurrency)
+        for index, concurrency in enumerate(self.concurrency):
+            if concurrency > self.requests:
+                message = f"{self.requests} requests (workload.requests) never are {concurrency} at once"
+                raise misplaced(("concurrency", index), message, concurrency)
+        rates = [load.rate_per_s for load in self.open_loops]
+        for index, rate in enumerate(rates):
+            if rate in rates[:index]:
+                raise misplaced(("open_loops", index, "rate_per_s"), "stands twice: rows are told apart by it", rate)
+        if self.cross_check is not None and self.server.skip_tokenizer_init:
+            message = "SGLang's benchmark times visible text: it needs `server.skip_tokenizer_init: false`"
+            raise misplaced(("cross_check",), message, self.cross_check.model_dump())
+        return self
+
+    @property
+    def most_in_flight(self) -> int:
+        """Requests that the server must be able to hold at once."""
+        others = [self.requests] if self.open_loops else []
+        if self.cross_check is not None:
+            others.append(self.cross_check.concurrency)
+        return max([*self.concurrency, *others])
+
+
+Workload = Annotated[OneBatch | Serving, Field(discriminator="kind")]
+
+
 class Timeouts(Strict):
-    """Seconds after which a phase of a process counts as hung."""
+    """Seconds after which something counts as hung: `process` a whole container; of a server, `startup` to its first
+    answer, `compile` to its first generation and for each warm-up, `request` one measured request.
+    """
 
     process: float = Field(gt=0)
+    startup: float | None = Field(default=None, gt=0)
+    compile: float | None = Field(default=None, gt=0)
+    request: float | None = Field(default=None, gt=0)
 
 
 class Experiment(Strict):
@@ -93,7 +176,7 @@ class Experiment(Strict):
     schema_: Literal["rvvbench/experiment/1"] = Field(alias="schema")
     name: Name
     title: str
-    workload: OneBatch
+    workload: Workload
     model: Name
     weights: WeightsKind
     stack: Name
@@ -102,9 +185,22 @@ class Experiment(Strict):
     tensor_parallel: int = Field(ge=1, le=1)
     fresh_processes: int = Field(ge=1, le=100)
     variants: Annotated[list[Name], Field(min_length=1), AfterValidator(_each_once)]
+    coming_variants: Annotated[list[Name], AfterValidator(_each_once)] = Field(
+        default_factory=list, description="variants that belong to this comparison and that this version cannot run yet"
+    )
     cache_states: Annotated[list[CacheState], Field(min_length=1), AfterValidator(_each_once)]
     timeouts_s: Timeouts
     sample_interval_s: float = Field(default=0.25, ge=0.05, le=60)
+
+    @model_validator(mode="after")
+    def _has_the_timeouts_of_its_workload(self) -> Experiment:
+        for name in ("startup", "compile", "request"):
+            if isinstance(self.workload, Serving) and getattr(self.timeouts_s, name) is None:
+                raise misplaced(("timeouts_s",), f"a serving workload needs `{name}`", None)
+            if isinstance(self.workload, OneBatch) and getattr(self.timeouts_s, name) is not None:
+                value = getattr(self.timeouts_s, name)
+                raise misplaced(("timeouts_s", name), "is for serving workloads; a one-batch run has no server", value)
+        return self
 
 
 class Hub(Strict):

@@ -82,6 +82,7 @@ def resolve(
     model, model_document = _named(manifests, "models", experiment.model, Model, base, ("model",))
     stack, stack_document = _named(manifests, "stacks", experiment.stack, Stack, base, ("stack",))
     board, _ = _named(manifests, "boards", experiment.board, Board, base, ("board",))
+    _check_coming(experiment, base)
     chosen = [_named(manifests, "variants", item, Variant, base, ("variants",))[0] for item in experiment.variants]
     resolved = Resolved(
         experiment, model, stack, board, chosen, load_lock(manifests), target, base, model_document, stack_document
@@ -165,6 +166,18 @@ def _agree(what: str, declared: str, declared_at: str, locked: str, locked_at: s
             where=declared_at,
             mend="correct the one that is wrong, or run `rvvbench lock` if the manifest was changed on purpose",
         )
+
+
+def _check_coming(experiment: Experiment, document: Document) -> None:
+    for name in experiment.variants:
+        if name in experiment.coming_variants:
+            raise ManifestError(
+                f"the variant {name!r} belongs to this comparison, but this version of rvvbench cannot run it yet",
+                where=document.where(("variants",)),
+                mend=f"one of {', '.join(v for v in experiment.variants if v not in experiment.coming_variants)}"
+                if set(experiment.variants) - set(experiment.coming_variants)
+                else "rvvbench list names the variants that there are",
+            )
 
 
 def _check_target(resolved: Resolved) -> None:

@@ -156,3 +156,56 @@ def test_an_error_of_a_whole_manifest_has_no_path_and_no_dump(manifests: Path) -
     path.write_text(text[: text.index("# Made by")])
     error = refused(manifests, "models", "qwen2-mini")
     assert error.cause == "a model needs `hub` or `synthetic`"
+
+
+def test_a_serving_workload_needs_the_timeouts_of_a_server(manifests: Path) -> None:
+    path = manifests / "experiments" / "llama-serve.yaml"
+    path.write_text(path.read_text().replace("  startup: 900\n", ""))
+    with pytest.raises(ManifestError) as caught:
+        resolve(manifests, "llama-serve", "emulated")
+    assert "`startup`" in caught.value.cause
+
+
+def test_a_one_batch_workload_has_no_timeouts_of_a_server(manifests: Path) -> None:
+    path = manifests / "experiments" / "llama-one-batch.yaml"
+    line = edited(path, "process: 1800", "process: 1800\n  startup: 5") + 1
+    with pytest.raises(ManifestError) as caught:
+        resolve(manifests, "llama-one-batch", "emulated")
+    assert caught.value.where == f"{path}:{line}"
+
+
+def test_a_concurrency_that_the_requests_never_reach_is_refused(manifests: Path) -> None:
+    path = manifests / "experiments" / "llama-serve.yaml"
+    line = edited(path, "concurrency: [1, 2]", "concurrency: [1, 8]")
+    with pytest.raises(ManifestError) as caught:
+        resolve(manifests, "llama-serve", "host")
+    assert caught.value.where == f"{path}:{line}"
+    assert "never are 8 at once" in caught.value.cause
+
+
+def test_a_mistyped_key_of_a_workload_names_the_key_that_was_meant(manifests: Path) -> None:
+    path = manifests / "experiments" / "llama-serve.yaml"
+    line = edited(path, "requests: 4", "requets: 4")
+    with pytest.raises(ManifestError) as caught:
+        resolve(manifests, "llama-serve", "host")
+    assert (caught.value.where, caught.value.mend) == (f"{path}:{line}", "did you mean 'requests'?")
+
+
+def test_a_cross_check_needs_a_server_with_a_tokenizer(manifests: Path) -> None:
+    with pytest.raises(ManifestError) as caught:
+        resolve(manifests, "llama-serve", "host", settings=["workload.cross_check={}"])
+    assert "skip_tokenizer_init: false" in caught.value.cause
+    settings = ["workload.cross_check={}", "workload.server.skip_tokenizer_init=false"]
+    assert resolve(manifests, "llama-serve", "host", settings=settings).experiment.workload.cross_check is not None
+
+
+def test_a_variant_that_is_still_to_come_is_refused_as_such(manifests: Path) -> None:
+    with pytest.raises(ManifestError) as caught:
+        resolve(manifests, "llama-serve", "host", variants=["torch-native", "inductor-packed"])
+    assert "cannot run it yet" in caught.value.cause
+
+
+def test_no_variant_that_there_is_counts_as_still_to_come(manifests: Path) -> None:
+    there = {path.stem for path in (manifests / "variants").glob("*.yaml")}
+    for path in (manifests / "experiments").glob("*.yaml"):
+        assert not there & set(resolve(manifests, path.stem, "host").experiment.coming_variants)
