@@ -6,6 +6,8 @@
 #include <cstring>
 #include <vector>
 
+#include "core/registry.h"
+
 namespace kernel_bench {
 
 // `count` numbers of 16 bits. A short sequence is repeated by copying, since every loop round of an
@@ -28,12 +30,8 @@ namespace kernel_bench {
   return values;
 }
 
-[[nodiscard]] inline std::vector<uint16_t> bf16_operand(int64_t count) {
-  return repeated(count, 0x3f80);
-}
-
-[[nodiscard]] inline std::vector<uint16_t> fp16_operand(int64_t count) {
-  return repeated(count, 0x3c00);
+[[nodiscard]] inline std::vector<uint16_t> operand(sgl_rvv::Type type, int64_t count) {
+  return repeated(count, type == sgl_rvv::Type::kBf16 ? 0x3f80 : 0x3c00);
 }
 
 }  // namespace kernel_bench

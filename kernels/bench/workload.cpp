@@ -2,6 +2,8 @@
 
 #include <memory>
 #include <stdexcept>
+#include <string>
+#include <variant>
 #include <vector>
 
 #include "core/packed_layout.h"
@@ -13,6 +15,33 @@ namespace {
 
 using namespace sgl_rvv;
 
+Type type_of(const Case& of) {
+  const std::string type = word_or(of, "type", "bf16");
+  for (const Type known : {Type::kBf16, Type::kFp16}) {
+    if (type == name_of(known)) return known;
+  }
+  throw std::invalid_argument(of.text + ": no such type");
+}
+
+// What the torch operators choose on this CPU, or what `kernel` names.
+const Kernel* kernel_of(const Case& of, Operation operation, Type type, int64_t rows) {
+  const std::string forced = word_or(of, "kernel", "");
+  if (forced.empty()) {
+    const Kernel* chosen = select_kernel(operation, type, rows, cpu_features());
+    if (chosen == nullptr) throw std::invalid_argument(of.text + ": no kernel for it");
+    return chosen;
+  }
+  for (const Kernel& kernel : kernels()) {
+    if (kernel.name != forced) continue;
+    if (kernel.operation() == operation && kernel.left == type && accepts_rows(kernel, rows) &&
+        cpu_features().has(kernel.needs)) {
+      return &kernel;
+    }
+    throw std::invalid_argument(of.text + ": that kernel cannot compute this here");
+  }
+  throw std::invalid_argument(of.text + ": no such kernel");
+}
+
 struct PackedOperands {
   std::vector<uint16_t> left, weight, out;
   std::vector<float> prepared;
@@ -20,10 +49,11 @@ struct PackedOperands {
 
 Workload packed_linear(const Case& of) {
   const int64_t m = number(of, "m"), n = number(of, "n"), k = number(of, "k");
-  const Kernel* kernel = select_packed_linear(m, cpu_features());
+  const Type type = type_of(of);
+  const Kernel* kernel = kernel_of(of, Operation::kPackedLinear, type, m);
   auto operands = std::make_shared<PackedOperands>();
-  operands->left = bf16_operand(m * k);
-  operands->weight = bf16_operand(packed_elements(n, k));
+  operands->left = operand(type, m * k);
+  operands->weight = operand(type, packed_elements(n, k));
   operands->out.resize(static_cast<size_t>(m * n));
   operands->prepared.resize(static_cast<size_t>(left_elements(m, k)));
   return {kernel->name, m * n * k, [=] {
@@ -37,7 +67,7 @@ Workload packed_linear(const Case& of) {
                                        nullptr,
                                        operands->out.data(),
                                        n};
-            kernel->packed_linear(call, 0, packed_blocks(n));
+            (*std::get<PackedLinearKernel*>(kernel->entry))(call, 0, packed_blocks(n));
           }};
 }
 
