@@ -56,6 +56,12 @@ def own_settings(spec: Common, model_files: Mapping[str, str]) -> dict[str, str]
     return settings
 
 
+def of_server(spec: Common, environ: Mapping[str, str], model_files: Mapping[str, str]) -> dict[str, str]:
+    """The whole environment of a server that this process starts."""
+    # SGLang's /health generates a token unless told not to; it is asked while the server starts.
+    return {**environ, **own_settings(spec, model_files), "SGLANG_ENABLE_HEALTH_ENDPOINT_GENERATION": "false"}
+
+
 def architectures(checkpoint: Path) -> list[str]:
     """The model classes that a checkpoint's config.json names; none when it cannot be read (the pins say so better)."""
     try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 
 class RunnerError(Exception):
     """The run cannot go on; the message says what, where and what mends it."""
@@ -19,3 +21,19 @@ class PinFailed(RunnerError):
     """What is here is not what the spec pins. Nothing was measured."""
 
     exit_code = 3
+
+
+class ServingFailed(RunnerError):
+    """A serving run failed in a way that has a name: the `type` of its `error` event."""
+
+    def __init__(self, type: str, message: str) -> None:
+        super().__init__(message)
+        self.type = type
+
+
+class Terminated(RunnerError):
+    """The runner was told to stop by a signal."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.exit_code = 128 + number
