@@ -13,7 +13,7 @@ from rvvbench.observe.validity import assess, rules_for
 
 SCHEMA = "rvvbench/observation/1"
 
-EMULATOR = "memory of the processes includes the emulator (QEMU) that each of them runs in"
+EMULATOR = "every memory figure includes the emulator: each process that was sampled is one of QEMU"
 
 
 def conclude(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +17,6 @@ from rvvbench.observe.finding import Finding
 from rvvbench.observe.gate import Limits, Waited, limits_of, wait_until_ready
 from rvvbench.observe.kernel_files import Roots, read_table
 from rvvbench.observe.machine import machine_facts
-from rvvbench.observe.moment import moment
 from rvvbench.observe.narrow import enclosing
 from rvvbench.observe.peaks import peaks_until
 from rvvbench.observe.sampler import Edges, Pace, Sample, sampling
@@ -46,6 +45,8 @@ class Observer:
     governors: Mapping[str, str] | None
     gate_deadline_s: float
     edges: Edges = field(default_factory=Edges)
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
 
     @classmethod
     def for_run(
@@ -76,9 +77,14 @@ class Observer:
         repetition only looks (1 s). Ctrl-C ends the wait.
         """
         teller = _Teller(progress, self.gate_deadline_s)
-        roots = self.edges.roots
+        edges = self.edges
         waited = wait_until_ready(
-            lambda: moment(roots), time.monotonic, time.sleep, self.gate_deadline_s, self.limits, tell=teller.tell
+            lambda: edges.moment(edges.roots),
+            self.clock,
+            self.sleep,
+            self.gate_deadline_s,
+            self.limits,
+            tell=teller.tell,
         )
         if waited.unready:
             progress.line(f"the machine is not at rest, going on: {_listed(waited.unready)}")
@@ -86,7 +92,7 @@ class Observer:
                 self.gate_deadline_s = 0.0
         return waited
 
-    def watching(self, samples_path: Path, waited: Waited | None) -> Watch:
+    def watching(self, samples_path: Path, waited: Waited | None = None) -> Watch:
         """What to hand to `run_container` as `observe`, right before it: the conditions before the run are read here.
 
         Every sample is written to `samples_path` (JSON lines) as it is taken. `waited` is what `before` returned, None
@@ -114,12 +120,13 @@ class Watch:
         """
         edges = self.observer.edges
         with writing(self.samples_path):
-            file = self.samples_path.open("a", encoding="utf-8")
+            file = self.samples_path.open("ab", buffering=0)
 
         def emit(sample: Sample) -> None:
             self.samples.append(sample)
-            file.write(json.dumps(sample) + "\n")
-            file.flush()
+            line = f"{json.dumps(sample)}\n".encode()
+            if file.write(line) != len(line):
+                raise OSError(f"{self.samples_path.name}: no room for a whole line")
 
         with file:
             try:

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from rvvbench.engine.container import ContainerSpec, Mount, _write_whole, create_arguments, memory_limit_path
+from rvvbench.engine.container import (
+    ContainerSpec,
+    Mount,
+    _write_whole,
+    create_arguments,
+    memory_limit_path,
+    run_container,
+)
 
 
 def test_a_container_has_no_network_unless_asked_for() -> None:
@@ -59,3 +70,61 @@ def test_where_the_disk_is_full_the_followed_log_stays(tmp_path: Path, monkeypat
     _write_whole(log, "whole")
     assert log.read_text() == "followed"
     assert [path.name for path in tmp_path.iterdir()] == ["log"]
+
+
+class Container:
+    """What run_container asks of podman-py's container; says in `told` what happens in which order."""
+
+    def __init__(self, pid: int, waiting: BaseException | None = None) -> None:
+        self.told: list[str] = []
+        self._pid = pid
+        self._waiting = waiting
+
+    def start(self) -> None:
+        self.told.append("started")
+
+    def inspect(self) -> dict[str, Any]:
+        return {"State": {"Pid": self._pid, "ExitCode": 0}}
+
+    def wait(self, timeout: float | None) -> None:
+        self.told.append("waited")
+        if self._waiting is not None:
+            raise self._waiting
+
+    def logs(self, **_: Any) -> list[bytes]:
+        return [b""]
+
+    def remove(self, **_: Any) -> None:
+        self.told.append("removed")
+
+    def run(self) -> None:
+        @contextmanager
+        def observe(pid: int) -> Iterator[None]:
+            self.told.append(f"watching {pid}")
+            try:
+                yield
+            finally:
+                self.told.append("watched")
+
+        containers = SimpleNamespace(create=lambda **_: self)
+        engine: Any = SimpleNamespace(client=SimpleNamespace(containers=containers))
+        run_container(engine, ContainerSpec("i", ("true",)), observe=observe)
+
+
+def test_a_container_is_watched_from_its_start_until_it_has_ended() -> None:
+    container = Container(42)
+    container.run()
+    assert container.told == ["started", "watching 42", "waited", "watched", "removed"]
+
+
+def test_a_container_that_has_ended_already_is_not_watched() -> None:
+    container = Container(0)
+    container.run()
+    assert container.told == ["started", "waited", "removed"]
+
+
+def test_watching_ends_before_the_container_is_removed_when_ctrl_c_comes() -> None:
+    container = Container(42, KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        container.run()
+    assert container.told == ["started", "watching 42", "waited", "watched", "removed"]
