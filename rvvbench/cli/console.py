@@ -64,6 +64,10 @@ class TerminalProgress:
         """Show the latest line of the running phase (terminals only: logs have the rest)."""
         self._line = text.strip()
 
+    def result(self, text: str) -> None:
+        """A line that stays, above the running phase."""
+        err.print(f"  {escape(text)}", soft_wrap=True)
+
     def __rich__(self) -> Text:
         """The running phase, its seconds and its latest line: asked anew for every frame of the spinner."""
         seconds = time.monotonic() - self._phase_start

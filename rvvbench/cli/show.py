@@ -12,10 +12,13 @@ from rich.table import Table
 
 from rvvbench import project
 from rvvbench.cli.console import out, print_json
-from rvvbench.manifest.models import TargetKind
+from rvvbench.manifest.loads import loads
+from rvvbench.manifest.models import OneBatch, TargetKind, Variant
 from rvvbench.manifest.resolve import Resolved, commit_of, resolve
-from rvvbench.manifest.routing import predicted_routes
+from rvvbench.manifest.routing import allowed_routes, predicted_routes
 from rvvbench.manifest.shapes import packed_bytes, projection_shapes
+
+ROUTE_TITLES = ("projection", "M", "path", "calls", "reason")
 
 
 def show(
@@ -67,14 +70,21 @@ def as_data(resolved: Resolved) -> dict[str, Any]:
             for shape in projection_shapes(config)
         ],
         "packed_bytes": packed_bytes(config),
-        "routing": {
-            variant.name: [
-                {"projection": r.projection, "m": r.m, "path": r.path, "calls": r.calls, "reason": r.reason}
-                for r in predicted_routes(config, variant, resolved.experiment.workload)
-            ]
-            for variant in resolved.variants
-        },
+        "routing": {variant.name: list(_routing(resolved, variant)) for variant in resolved.variants},
     }
+
+
+def _routing(resolved: Resolved, variant: Variant) -> Iterator[dict[str, Any]]:
+    """One-batch: every route of the measured pass. Serving: for each load those that may be taken."""
+    config, workload = resolved.model.config, resolved.experiment.workload
+    if isinstance(workload, OneBatch):
+        tables = [("", predicted_routes(config, variant, workload))]
+    else:
+        tables = [(one.name, allowed_routes(config, variant, workload, one.in_flight)) for one in loads(workload)]
+    for name, routes in tables:
+        for r in routes:
+            line = {"projection": r.projection, "m": r.m, "path": r.path, "calls": r.calls, "reason": r.reason}
+            yield {"load": name, **line} if name else line
 
 
 def _print(resolved: Resolved) -> None:
@@ -106,10 +116,12 @@ def _print(resolved: Resolved) -> None:
     for variant, routes in data["routing"].items():
         out.rule(f"routing of {variant}", align="left")
         table = Table(box=None, padding=(0, 2, 0, 0))
-        for title in ("projection", "M", "path", "calls", "reason"):
+        titles = [*(["load"] if any("load" in route for route in routes) else []), *ROUTE_TITLES]
+        for title in titles:
             table.add_column(title, justify="right" if title in ("M", "calls") else "left")
         for route in routes:
-            table.add_row(route["projection"], str(route["m"]), route["path"], str(route["calls"]), route["reason"])
+            cells = {**route, "M": route["m"], "calls": "any" if route["calls"] is None else route["calls"]}
+            table.add_row(*(str(cells[title]) for title in titles))
         out.print(table)
 
 

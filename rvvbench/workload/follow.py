@@ -1,10 +1,11 @@
-"""What a measured process is doing, told from the events that it writes."""
+"""What a process in a container is doing, told from the events that it writes."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,46 +15,43 @@ from rvvbench.record.events import parse_events
 POLL_S = 0.5
 
 
-def told(event: Mapping[str, Any], output_len: int) -> str | None:
-    """An event in words, None for one that says nothing to a person who waits."""
-    match event.get("event"):
-        case "process_start":
-            return "starting: importing PyTorch and SGLang"
-        case "model_loaded":
-            return f"model loaded in {event.get('seconds', 0.0):.1f} s; warming up"
-        case "warmup":
-            return f"warmed up in {event.get('seconds', 0.0):.1f} s"
-        case "measured_start":
-            return "measuring: prefill"
-        case "pass":
-            return f"measuring: token {event.get('step', 0) + 1} of {output_len}"
-        case "error":
-            return f"failed: {event.get('message', '')}"
-        case _:
-            return None
+@dataclass(frozen=True)
+class Say:
+    """An event in words. `stays`: a result, to be read later too."""
+
+    text: str
+    stays: bool = False
+
+
+Told = Callable[[Mapping[str, Any]], Say | None]
+"""An event in words, None for one that says nothing to a person who waits."""
 
 
 @contextmanager
-def following(path: Path, output_len: int, progress: Progress) -> Iterator[None]:
-    """Tell `progress` of each event that is appended to `path` while the body runs.
+def following(path: Path, told: Told, progress: Progress) -> Iterator[None]:
+    """Tell `progress` of each event that is appended to `path` while the body runs, and of the last ones after it.
 
     Only looks at the file, twice a second: nothing of it runs in the container.
     """
     done = threading.Event()
+    read = 0
+
+    def look() -> None:
+        nonlocal read
+        try:
+            data = path.read_bytes()
+        except OSError:
+            return
+        whole = data[: data.rfind(b"\n") + 1]
+        for event in parse_events(whole[read:]).events:
+            said = told(event)
+            if said is not None:
+                (progress.result if said.stays else progress.line)(said.text)
+        read = len(whole)
 
     def follow() -> None:
-        read = 0
         while not done.wait(POLL_S):
-            try:
-                data = path.read_bytes()
-            except OSError:
-                continue
-            whole = data[: data.rfind(b"\n") + 1]
-            for event in parse_events(whole[read:]).events:
-                text = told(event, output_len)
-                if text is not None:
-                    progress.line(text)
-            read = len(whole)
+            look()
 
     watcher = threading.Thread(target=follow, name="events", daemon=True)
     watcher.start()
@@ -62,3 +60,4 @@ def following(path: Path, output_len: int, progress: Progress) -> Iterator[None]
     finally:
         done.set()
         watcher.join()
+        look()

@@ -1,197 +1,136 @@
-"""One-batch: fresh processes of every variant in turn, each in its own container, and the record that they make."""
+"""One-batch: SGLang's benchmark path without a server, one row for each variant."""
 
 from __future__ import annotations
 
-import datetime
-import json
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from rvvbench.engine.container import ContainerExit, ContainerSpec, Mount, run_container
-from rvvbench.engine.service import Engine
-from rvvbench.manifest.models import Variant
+from rvvbench.manifest.models import OneBatch, Variant
 from rvvbench.manifest.resolve import Resolved
-from rvvbench.observe.conditions import snapshot
-from rvvbench.observe.machine import machine_facts
-from rvvbench.progress import Progress
+from rvvbench.manifest.routing import predicted_routes
 from rvvbench.provide.prompt import seeded_token_ids, special_ids
-from rvvbench.record.build import Ran, build_record, build_row
-from rvvbench.record.events import read_events
-from rvvbench.record.schema import Heading, Record, Row
-from rvvbench.record.schema import Target as RecordTarget
-from rvvbench.record.store import RecordStore
-from rvvbench.target.select import Target, environment
-from rvvbench.workload.follow import following
-from rvvbench.workload.provision import Provision
-from rvvbench.workload.spec import EVENTS_NAME, Pins, Prompts, expected, one_batch_spec, variant_environment
-
-RUNNER = Path(__file__).resolve().parent.parent / "runner"
+from rvvbench.record.build import build_row
+from rvvbench.record.schema import PACKED_LINEAR_OP, Expected, Heading, Row
+from rvvbench.target.select import Target
+from rvvbench.workload.follow import Say
+from rvvbench.workload.job import Measured, between
+from rvvbench.workload.spec import MODEL_PATH, Identity, Pins, expected_of_process, process_spec
 
 
 @dataclass(frozen=True)
-class Finished:
-    """A record, and where it and the raw files of its processes are."""
+class Prompts:
+    """Token ids of the measured batch and of the warm-up batch: [batch, input_len] each, no sequence in common."""
 
-    record: Record
-    path: Path
-    run_dir: Path
+    measured: list[list[int]]
+    warmup: list[list[int]]
 
 
-def prompts(resolved: Resolved) -> Prompts:
-    """The seeded prompts: indices 0..batch-1 are measured, the next batch is the warm-up."""
-    workload = resolved.experiment.workload
-    vocabulary = int(resolved.model.config["vocab_size"])
-    barred = special_ids(resolved.model.config)
+@dataclass(frozen=True)
+class OneBatchJob:
+    """The steps of a one-batch run that its manifest decides."""
 
-    def batch(first: int) -> list[list[int]]:
+    resolved: Resolved
+    target: Target
+    pins: Pins
+    workload: OneBatch
+
+    def heading(self) -> Heading:
+        """What every table of the record says above itself."""
+        experiment = self.resolved.experiment
+        return Heading(
+            model=self.resolved.model.title,
+            weights=experiment.weights,
+            input_len=self.workload.input_len,
+            output_len=self.workload.output_len,
+            batch_size=self.workload.batch_size,
+            dtype=experiment.dtype,
+            tensor_parallel=experiment.tensor_parallel,
+        )
+
+    def prompts(self) -> Prompts:
+        """The seeded prompts: indices 0..batch-1 are measured, the next batch is the warm-up."""
+        vocabulary = int(self.resolved.model.config["vocab_size"])
+        barred = special_ids(self.resolved.model.config)
+
+        def batch(first: int) -> list[list[int]]:
+            return [
+                seeded_token_ids(self.workload.seed, first + index, self.workload.input_len, vocabulary, barred)
+                for index in range(self.workload.batch_size)
+            ]
+
+        return Prompts(measured=batch(0), warmup=batch(self.workload.batch_size))
+
+    def expected(self, variant: Variant) -> Expected:
+        """What every process of the row of `variant` must show."""
+        routes = predicted_routes(self.resolved.model.config, variant, self.workload)
+        packed_calls = sum(route.calls or 0 for route in routes if route.path == "packed")
+        return Expected(
+            **expected_of_process(self.resolved, self.target, variant, self.pins, routes),
+            batch_size=self.workload.batch_size,
+            ops={PACKED_LINEAR_OP: packed_calls} if packed_calls else {},
+            server_args=self._server_args(variant),
+        )
+
+    def spec(self, variant: Variant, identity: Identity) -> dict[str, Any]:
+        """The spec of one fresh process, as JSON data."""
+        prompts = self.prompts()
+        return {
+            **process_spec("one-batch", self.resolved, self.target, variant, self.expected(variant), identity),
+            "batch_size": self.workload.batch_size,
+            "input_ids": prompts.measured,
+            "warmup_input_ids": prompts.warmup,
+        }
+
+    def rows(self, variant: Variant, processes: Sequence[Measured]) -> list[Row]:
+        """The one row of `variant`."""
         return [
-            seeded_token_ids(workload.seed, first + index, workload.input_len, vocabulary, barred)
-            for index in range(workload.batch_size)
+            build_row(
+                variant=variant.name,
+                cache_state="none",
+                expected=self.expected(variant),
+                processes=[one.ran(between(one.events, "measured_start", "measured_end")) for one in processes],
+            )
         ]
 
-    return Prompts(measured=batch(0), warmup=batch(workload.batch_size))
+    def teller(self) -> _Story:
+        """Says what the process does."""
+        return _Story(self.workload.output_len)
+
+    def _server_args(self, variant: Variant) -> dict[str, Any]:
+        """What SGLang must have been given.
+
+        The runner lets a variant's own `server_args` come last; here they come first, so that a variant that overrules
+        what the record's heading says makes an invalid row and not a false heading.
+        """
+        experiment = self.resolved.experiment
+        return {
+            **variant.server_args,
+            "model_path": MODEL_PATH,
+            "device": "cpu",
+            "dtype": experiment.dtype,
+            "tp_size": experiment.tensor_parallel,
+            "attention_backend": variant.attention_backend,
+        }
 
 
-def run_one_batch(
-    resolved: Resolved,
-    target: Target,
-    provision: Provision,
-    engine: Engine,
-    *,
-    state_dir: Path,
-    replay: str,
-    progress: Progress,
-    run_id: str,
-) -> Finished:
-    """Run every fresh process, derive, validate and store the record.
+@dataclass(frozen=True)
+class _Story:
+    output_len: int
 
-    Processes of the variants take turns (A B A B), so that a drift of the machine meets all of them. Events are on disk
-    as they happen; an interrupted run leaves them in `runs/<run_id>/`, and no record.
-    """
-    started = datetime.datetime.now(datetime.UTC)
-    experiment = resolved.experiment
-    run_dir = state_dir / "runs" / run_id
-    run_dir.mkdir(parents=True)
-    wanted = prompts(resolved)
-    pins = Pins(provision.checkpoint_files, provision.kernels_sha256)
-    before = snapshot().plain()
-    ran: dict[str, list[Ran]] = {variant.name: [] for variant in resolved.variants}
-    notes = list(provision.notes)
-    for index in range(experiment.fresh_processes):
-        for variant in resolved.variants:
-            progress.phase(f"{variant.name}: process {index + 1} of {experiment.fresh_processes}")
-            row = f"{variant.name}/none"
-            spec = one_batch_spec(resolved, target, variant, wanted, pins, run_id=run_id, row=row, process_index=index)
-            folder = run_dir / variant.name / str(index)
-            ended = _run_process(resolved, target, provision, engine, variant, spec, folder, progress)
-            notes += [f"{row}, process {index}: {problem}" for problem in problems(ended, resolved)]
-            ran[variant.name].append(Ran(read_events(folder / "out" / EVENTS_NAME), ended.exit_code))
-    after = snapshot().plain()
-    rows = [_row(resolved, target, variant, pins, ran[variant.name]) for variant in resolved.variants]
-    record = build_record(
-        run_id=run_id,
-        created=started.isoformat(timespec="seconds"),
-        experiment=experiment.name,
-        title=experiment.title,
-        heading=heading(resolved),
-        target=RecordTarget(kind=target.kind, name=resolved.board.name),
-        manifest=resolved.plain(),
-        pins=provision.pins(),
-        environment=environment(target, resolved.board),
-        machine=machine_facts(),
-        conditions_before=before,
-        conditions_after=after,
-        image=provision.image.of_record(),
-        rows=rows,
-        replay=replay,
-        notes=notes,
-    )
-    path = RecordStore(state_dir / "results").write(record)
-    return Finished(record, path, run_dir)
-
-
-def heading(resolved: Resolved) -> Heading:
-    """What every table of the record says above itself."""
-    experiment = resolved.experiment
-    return Heading(
-        model=resolved.model.title,
-        weights=experiment.weights,
-        input_len=experiment.workload.input_len,
-        output_len=experiment.workload.output_len,
-        batch_size=experiment.workload.batch_size,
-        dtype=experiment.dtype,
-        tensor_parallel=experiment.tensor_parallel,
-    )
-
-
-def _row(resolved: Resolved, target: Target, variant: Variant, pins: Pins, ran: list[Ran]) -> Row:
-    return build_row(
-        variant=variant.name,
-        cache_state="none",
-        expected=expected(resolved, target, variant, pins),
-        processes=ran,
-    )
-
-
-def _run_process(
-    resolved: Resolved,
-    target: Target,
-    provision: Provision,
-    engine: Engine,
-    variant: Variant,
-    spec: dict[str, Any],
-    folder: Path,
-    progress: Progress,
-) -> ContainerExit:
-    out = folder / "out"
-    out.mkdir(parents=True)
-    spec_dir = folder / "spec"
-    spec_dir.mkdir()
-    (spec_dir / "spec.json").write_text(json.dumps(spec, indent=1) + "\n", encoding="utf-8")
-    with _runner_package(folder) as runner:
-        container = ContainerSpec(
-            image=provision.image.reference,
-            command=("python3", "-m", "rvvbench_runner", "one-batch", "/rvvbench/spec/spec.json"),
-            mounts=(
-                Mount(runner, "/rvvbench/runner"),
-                Mount(provision.sites[variant.name], "/rvvbench/site"),
-                Mount(provision.checkpoint, "/rvvbench/model"),
-                Mount(spec_dir, "/rvvbench/spec"),
-                Mount(out, "/rvvbench/out", writable=True),
-            ),
-            env=variant_environment(resolved, target, variant),
-            network="none",
-            memory_bytes=resolved.board.memory_limit_bytes,
-            cpuset=resolved.board.cpus,
-            log_path=folder / "log.txt",
-            timeout_s=resolved.experiment.timeouts_s.process,
-            run_id=str(spec["run_id"]),
-            shm_bytes=1 << 30,
-        )
-        with following(out / EVENTS_NAME, resolved.experiment.workload.output_len, progress):
-            return run_container(engine, container)
-
-
-def problems(ended: ContainerExit, resolved: Resolved) -> Iterator[str]:
-    """What a reader of the record must know of how a container ran, beyond its events."""
-    if ended.memory is not None and ended.memory.limit_bytes is None:
-        yield f"the memory limit of {resolved.board.memory_limit_bytes} bytes was not in force: {ended.memory.reason}"
-    if ended.timed_out:
-        yield f"killed after {resolved.experiment.timeouts_s.process:.0f} s (timeouts_s.process)"
-    if ended.oom_killed:
-        yield "killed for want of memory"
-
-
-@contextmanager
-def _runner_package(folder: Path) -> Iterator[Path]:
-    """The runner as a package of the name that it has inside, without byte-code of this machine's Python."""
-    package = folder / "runner"
-    shutil.copytree(RUNNER, package / "rvvbench_runner", ignore=shutil.ignore_patterns("__pycache__"))
-    try:
-        yield package
-    finally:
-        shutil.rmtree(package, ignore_errors=True)
+    def __call__(self, event: Mapping[str, Any]) -> Say | None:
+        match event.get("event"):
+            case "process_start":
+                return Say("starting: importing PyTorch and SGLang")
+            case "model_loaded":
+                return Say(f"model loaded in {event.get('seconds', 0.0):.1f} s; warming up")
+            case "warmup":
+                return Say(f"warmed up in {event.get('seconds', 0.0):.1f} s")
+            case "measured_start":
+                return Say("measuring: prefill")
+            case "pass":
+                return Say(f"measuring: token {event.get('step', 0) + 1} of {self.output_len}")
+            case "error":
+                return Say(f"failed: {event.get('message', '')}", stays=True)
+            case _:
+                return None

@@ -1,27 +1,26 @@
-"""What a measured process is told (`rvvbench/spec/1`), and what a record expects of it. Pure."""
+"""What a measured process is told (`rvvbench/spec/1`), and what a record expects of it: the part that every kind of
+workload has. Pure.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-from rvvbench.manifest.models import Experiment, Variant
+from rvvbench.manifest.models import Variant
 from rvvbench.manifest.resolve import Resolved
-from rvvbench.manifest.routing import predicted_routes
-from rvvbench.record.schema import PACKED_LINEAR_OP, Expected, Route
+from rvvbench.manifest.routing import Route
+from rvvbench.record.schema import Expected
+from rvvbench.record.schema import Route as RecordRoute
 from rvvbench.target.select import Target, environment
 
 EVENTS_NAME = "events.jsonl"
 MODEL_PATH = "/rvvbench/model"
 
-
-@dataclass(frozen=True)
-class Prompts:
-    """Token ids of the measured batch and of the warm-up batch: [batch, input_len] each, no sequence in common."""
-
-    measured: list[list[int]]
-    warmup: list[list[int]]
+POOL_TOKENS = 4096
+"""Least size of the KV pool, in tokens. SGLang sizes its pools from free memory unless told, which would make peak
+memory a property of the machine: on the CPU it zeroes, and so touches, every page of them."""
 
 
 @dataclass(frozen=True)
@@ -32,47 +31,41 @@ class Pins:
     kernels_sha256: str | None
 
 
-def expected(resolved: Resolved, target: Target, variant: Variant, pins: Pins) -> Expected:
-    """What every process of the row of `variant` must show."""
-    experiment = resolved.experiment
-    workload = experiment.workload
-    routes = predicted_routes(resolved.model.config, variant, workload)
-    packed_calls = sum(route.calls for route in routes if route.path == "packed")
-    suffix: Literal["_rvv", "_portable"] = "_portable" if resolved.board.vlen is None else "_rvv"
-    return Expected(
-        processes=experiment.fresh_processes,
-        batch_size=workload.batch_size,
-        input_len=workload.input_len,
-        output_len=workload.output_len,
-        threads=resolved.board.threads,
-        emulated=target.emulated,
-        machine=target.machine,
-        vlen_bits=resolved.board.vlen,
-        packages=dict(resolved.stack.packages),
-        checkpoint_files=dict(pins.checkpoint_files),
-        kernels_sha256=pins.kernels_sha256 if variant.uses_kernels else None,
-        routing=tuple(Route(projection=r.projection, m=r.m, path=r.path, calls=r.calls) for r in routes),
-        ops={PACKED_LINEAR_OP: packed_calls} if packed_calls else {},
-        kernel_suffix=suffix if variant.uses_kernels else None,
-        environment=variant_environment(resolved, target, variant),
-        server_args=declared_server_args(experiment, variant),
-    )
+@dataclass(frozen=True)
+class Identity:
+    """Which process of which run: `row` names what it is measured for."""
+
+    run_id: str
+    row: str
+    process_index: int
 
 
-def declared_server_args(experiment: Experiment, variant: Variant) -> dict[str, Any]:
-    """What SGLang must have been given.
-
-    The runner lets a variant's own `server_args` come last; here they come first, so that a variant that overrules
-    what the record's heading says makes an invalid row and not a false heading.
-    """
+def expected_of_process(
+    resolved: Resolved, target: Target, variant: Variant, pins: Pins, routes: Iterable[Route]
+) -> dict[str, Any]:
+    """The fields of `Expected` that do not depend on the kind of workload, besides those of shape and server."""
     return {
-        **variant.server_args,
-        "model_path": MODEL_PATH,
-        "device": "cpu",
-        "dtype": experiment.dtype,
-        "tp_size": experiment.tensor_parallel,
-        "attention_backend": variant.attention_backend,
+        "processes": resolved.experiment.fresh_processes,
+        "input_len": resolved.experiment.workload.input_len,
+        "output_len": resolved.experiment.workload.output_len,
+        "threads": resolved.board.threads,
+        "emulated": target.emulated,
+        "machine": target.machine,
+        "vlen_bits": resolved.board.vlen,
+        "packages": dict(resolved.stack.packages),
+        "checkpoint_files": dict(pins.checkpoint_files),
+        "kernels_sha256": pins.kernels_sha256 if variant.uses_kernels else None,
+        "routing": tuple(
+            RecordRoute(projection=r.projection, m=r.m, path=r.path, calls=r.calls, reason=r.reason) for r in routes
+        ),
+        "kernel_suffix": kernel_suffix(resolved) if variant.uses_kernels else None,
+        "environment": variant_environment(resolved, target, variant),
     }
+
+
+def kernel_suffix(resolved: Resolved) -> str:
+    """How the names of the kernels end that must run: by whether the board declares vectors."""
+    return "_portable" if resolved.board.vlen is None else "_rvv"
 
 
 def variant_environment(resolved: Resolved, target: Target, variant: Variant) -> dict[str, str]:
@@ -84,33 +77,21 @@ def variant_environment(resolved: Resolved, target: Target, variant: Variant) ->
     return result
 
 
-def one_batch_spec(
-    resolved: Resolved,
-    target: Target,
-    variant: Variant,
-    prompts: Prompts,
-    pins: Pins,
-    *,
-    run_id: str,
-    row: str,
-    process_index: int,
+def process_spec(
+    kind: str, resolved: Resolved, target: Target, variant: Variant, want: Expected, identity: Identity
 ) -> dict[str, Any]:
-    """The spec of one fresh process, as JSON data."""
+    """The fields of a spec that every kind has, as JSON data."""
     experiment = resolved.experiment
-    want = expected(resolved, target, variant, pins)
     return {
         "schema": "rvvbench/spec/1",
-        "kind": "one-batch",
-        "run_id": run_id,
-        "row": row,
-        "process_index": process_index,
+        "kind": kind,
+        "run_id": identity.run_id,
+        "row": identity.row,
+        "process_index": identity.process_index,
         "model_path": MODEL_PATH,
         "dtype": experiment.dtype,
         "tensor_parallel": experiment.tensor_parallel,
-        "batch_size": experiment.workload.batch_size,
         "output_len": experiment.workload.output_len,
-        "input_ids": _plain(prompts.measured),
-        "warmup_input_ids": _plain(prompts.warmup),
         "threads": resolved.board.threads,
         "variant": {
             "name": variant.name,
@@ -131,7 +112,3 @@ def one_batch_spec(
         "sample_interval_s": experiment.sample_interval_s,
         "events_path": f"/rvvbench/out/{EVENTS_NAME}",
     }
-
-
-def _plain(batches: Sequence[Sequence[int]]) -> list[list[int]]:
-    return [list(ids) for ids in batches]

@@ -16,8 +16,10 @@ from types import SimpleNamespace
 import pytest
 
 from rvvbench import project
+from rvvbench.cli.execution import Order, Output, settings_of, variant_names
 from rvvbench.cli.main import main
-from rvvbench.cli.run import replay_command, variant_names
+from rvvbench.cli.serve import loads_settings
+from rvvbench.errors import UsageError
 
 COMMANDS = [
     ["doctor"],
@@ -26,6 +28,7 @@ COMMANDS = [
     ["lock"],
     ["build"],
     ["run"],
+    ["serve"],
     ["verify"],
     ["image", "build"],
     ["image", "list"],
@@ -142,11 +145,45 @@ def test_variants_of_several_options_add_up() -> None:
 
 
 def test_the_replay_command_names_every_variant_and_setting() -> None:
-    names = variant_names(["a,b", "c"])
-    assert replay_command("x", "host", names, ["title=a b", "weights=synthetic"]) == (
+    names = tuple(variant_names(["a,b", "c"]))
+    order = Order("run", "x", "auto", names, ("title=a b", "weights=synthetic"))
+    assert order.replay("host") == (
         "rvvbench run x --target host --variant a,b,c --set 'title=a b' --set weights=synthetic"
     )
-    assert replay_command("x", "host", [], []) == "rvvbench run x --target host"
+    assert Order("serve", "x", "auto").replay("host") == "rvvbench serve x --target host"
+
+
+def test_options_that_stand_for_settings_are_replayed_as_settings() -> None:
+    assert settings_of(["a=1"], weights="synthetic", repeat=2) == ["a=1", "weights=synthetic", "fresh_processes=2"]
+    assert loads_settings("1,2", None, "poisson") == ["workload.concurrency=[1, 2]"]
+    assert loads_settings(None, "0.5", "fixed") == [
+        "workload.concurrency=[]",
+        "workload.open_loops=[{arrivals: fixed, rate_per_s: 0.5}]",
+    ]
+    assert loads_settings(None, None, "poisson") == []
+
+
+@pytest.mark.parametrize("concurrency", ["0", "-1", "1.5", "one", "1,,2", "", "nan"])
+def test_a_concurrency_that_is_no_number_of_requests_is_refused(concurrency: str) -> None:
+    with pytest.raises(UsageError):
+        loads_settings(concurrency, None, "poisson")
+
+
+def test_arrivals_that_nobody_knows_are_refused() -> None:
+    with pytest.raises(UsageError):
+        loads_settings(None, "1", "bursts")
+
+
+def test_serve_refuses_an_experiment_without_a_server_and_names_the_command_for_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(monkeypatch, "serve", "llama-one-batch", "--target", "host") == 2
+    assert "rvvbench run llama-one-batch" in capsys.readouterr().err
+
+
+def test_markdown_and_json_exclude_each_other() -> None:
+    with pytest.raises(UsageError):
+        Output(markdown=True, json=True)
 
 
 def test_a_variant_that_two_options_name_is_refused(

@@ -3,17 +3,46 @@ from __future__ import annotations
 import json
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from rvvbench.progress import Silent
 from rvvbench.workload import follow
-from rvvbench.workload.follow import following, told
+from rvvbench.workload.follow import Say, following
+from rvvbench.workload.one_batch import _Story
+from rvvbench.workload.serving import Story
 
 
 def test_a_person_hears_of_loading_warming_up_and_every_token() -> None:
-    assert told({"event": "model_loaded", "seconds": 12.34}, 8) == "model loaded in 12.3 s; warming up"
-    assert told({"event": "pass", "step": 0}, 8) == "measuring: token 1 of 8"
-    assert told({"event": "memory_tree"}, 8) is None
+    told = _Story(8)
+    assert told({"event": "model_loaded", "seconds": 12.34}) == Say("model loaded in 12.3 s; warming up")
+    assert told({"event": "pass", "step": 0}) == Say("measuring: token 1 of 8")
+    assert told({"event": "memory_tree"}) is None
+
+
+def test_of_a_server_every_measured_request_stays_to_be_read() -> None:
+    told = Story(requests=1, output_len=3)
+    events: list[dict[str, Any]] = [
+        {"event": "load_start", "load": "c1-warmup", "measured": False, "requests": 1},
+        {"event": "request_sent", "request": "w", "t_ns": 0},
+        {"event": "chunk", "request": "w", "token_ids": [1], "t_ns": 10},
+        {"event": "request_end", "request": "w", "t_ns": 10},
+        {"event": "load_start", "load": "c1", "measured": True, "requests": 1},
+        {"event": "request_sent", "request": "c1-0", "t_ns": 0},
+        {"event": "chunk", "request": "c1-0", "token_ids": [], "t_ns": 1_000_000_000},
+        {"event": "chunk", "request": "c1-0", "token_ids": [7], "t_ns": 2_000_000_000},
+        {"event": "chunk", "request": "c1-0", "token_ids": [8], "t_ns": 2_500_000_000},
+        {"event": "chunk", "request": "c1-0", "token_ids": [9], "t_ns": 3_000_000_000},
+        {"event": "request_end", "request": "c1-0", "t_ns": 3_000_000_000},
+    ]
+    stayed = [said.text for said in map(told, events) if said is not None and said.stays]
+    assert stayed == ["c1-0: TTFT 2.000 s, 3 tokens in 3.000 s, then 2.00 tok/s (1 of 1)"]
+
+
+def test_a_request_that_failed_stays_to_be_read_with_its_reason() -> None:
+    said = Story(1, 8)({"event": "request_error", "request": "c1-0", "message": "no first token within 5 s"})
+    assert said == Say("c1-0: failed: no first token within 5 s", stays=True)
 
 
 def test_events_are_told_as_they_are_appended_and_a_torn_line_waits(
@@ -31,9 +60,12 @@ def test_events_are_told_as_they_are_appended_and_a_torn_line_waits(
             heard.append(text)
             news.set()
 
+        def result(self, text: str) -> None:
+            raise AssertionError(text)
+
     path = tmp_path / "events.jsonl"
     first, second = (json.dumps({"event": "pass", "step": step}).encode() + b"\n" for step in (0, 1))
-    with following(path, 2, Ear()):
+    with following(path, _Story(2), Ear()):
         path.write_bytes(first + second[:9])
         assert news.wait(5)
         news.clear()
@@ -41,3 +73,17 @@ def test_events_are_told_as_they_are_appended_and_a_torn_line_waits(
             stream.write(second[9:])
         assert news.wait(5)
     assert heard == ["measuring: token 1 of 2", "measuring: token 2 of 2"]
+
+
+def test_what_came_after_the_last_look_is_told_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(follow, "POLL_S", 3600.0)
+    stayed: list[str] = []
+
+    class Ear(Silent):
+        def result(self, text: str) -> None:
+            stayed.append(text)
+
+    path = tmp_path / "events.jsonl"
+    with following(path, Story(1, 8), Ear()):
+        path.write_text(json.dumps({"event": "error", "message": "killed"}) + "\n")
+    assert stayed == ["failed: killed"]

@@ -3,7 +3,7 @@ from __future__ import annotations
 from rvvbench import project
 from rvvbench.engine.container import ContainerExit, Enforcement
 from rvvbench.manifest.resolve import resolve
-from rvvbench.workload.one_batch import problems
+from rvvbench.workload.process import problems
 
 
 def said(**changes: object) -> list[str]:

@@ -9,8 +9,8 @@ import pytest
 
 from rvvbench import project
 from rvvbench.manifest.models import Variant
-from rvvbench.manifest.resolve import Resolved, resolve
-from rvvbench.record.build import build_record, build_row
+from rvvbench.manifest.resolve import resolve
+from rvvbench.record.build import build_record
 from rvvbench.record.schema import Image
 from rvvbench.record.schema import Target as RecordTarget
 from rvvbench.record.verify import verify
@@ -18,78 +18,85 @@ from rvvbench.runner.environment import recorded
 from rvvbench.runner.sglang_batch import server_arguments
 from rvvbench.runner.spec import parse
 from rvvbench.target.select import Target, environment
-from rvvbench.workload.one_batch import heading, prompts
-from rvvbench.workload.spec import Pins, expected, one_batch_spec, variant_environment
+from rvvbench.workload.one_batch import OneBatchJob
+from rvvbench.workload.run import job_of
+from rvvbench.workload.spec import Identity, Pins, variant_environment
 
 EMULATED = Target("emulated", "riscv64", emulated=True)
 HOST = Target("host", "amd64", emulated=False)
 PINS = Pins({"model.safetensors": "a" * 64}, "b" * 64)
+IDENTITY = Identity("r", "r/none", 0)
+
+
+def job(name: str, target: Target, pins: Pins = PINS) -> Any:
+    return job_of(resolve(project.manifests_dir(), name, target.kind), target, pins)
 
 
 @pytest.fixture(scope="module")
-def resolved() -> Resolved:
-    return resolve(project.manifests_dir(), "llama-one-batch", "emulated")
+def one_batch() -> OneBatchJob:
+    made = job("llama-one-batch", EMULATED)
+    assert isinstance(made, OneBatchJob)
+    return made
 
 
-def test_the_runner_reads_what_the_harness_writes(resolved: Resolved) -> None:
-    wanted = prompts(resolved)
-    for variant in resolved.variants:
-        document = one_batch_spec(
-            resolved, EMULATED, variant, wanted, PINS, run_id="r", row=f"{variant.name}/none", process_index=0
-        )
-        spec = parse(json.loads(json.dumps(document)))
+def test_the_runner_reads_what_the_harness_writes(one_batch: OneBatchJob) -> None:
+    for variant in one_batch.resolved.variants:
+        spec = parse(json.loads(json.dumps(one_batch.spec(variant, IDENTITY))))
         assert (spec.batch_size, spec.output_len, len(spec.input_ids[0])) == (1, 8, 64)
         assert spec.expect.vlen == 256
         assert spec.expect.machine == "riscv64"
         assert (spec.expect.kernels_sha256 is None) == (variant.linear == "torch")
 
 
-def test_the_warm_up_prompt_has_the_shape_of_the_measured_one_and_other_tokens(resolved: Resolved) -> None:
-    wanted = prompts(resolved)
+def test_the_warm_up_prompt_has_the_shape_of_the_measured_one_and_other_tokens(one_batch: OneBatchJob) -> None:
+    wanted = one_batch.prompts()
     assert [len(ids) for ids in wanted.warmup] == [len(ids) for ids in wanted.measured] == [64]
     assert wanted.warmup != wanted.measured
-    assert wanted == prompts(resolved)
+    assert wanted == one_batch.prompts()
 
 
-def test_a_row_expects_kernels_only_where_the_variant_uses_them(resolved: Resolved) -> None:
-    native, kernels = (expected(resolved, EMULATED, variant, PINS) for variant in resolved.variants)
+def test_a_row_expects_kernels_only_where_the_variant_uses_them(one_batch: OneBatchJob) -> None:
+    native, kernels = (one_batch.expected(variant) for variant in one_batch.resolved.variants)
     assert native.kernels_sha256 is None
     assert kernels.kernels_sha256 == "b" * 64
     assert {route.path for route in native.routing} == {"torch"}
     assert {route.path for route in kernels.routing} == {"packed"}
     assert (native.ops, native.kernel_suffix) == ({}, None)
-    assert sum(route.calls for route in kernels.routing) == 72
+    assert sum(route.calls or 0 for route in kernels.routing) == 72
     assert (kernels.ops, kernels.kernel_suffix) == ({"weight_packed_linear_out": 72}, "_rvv")
 
 
-def test_on_the_host_the_portable_kernels_are_expected() -> None:
-    host = resolve(project.manifests_dir(), "llama-one-batch", "host")
-    native, kernels = (expected(host, HOST, variant, PINS) for variant in host.variants)
+@pytest.mark.parametrize("name", ["llama-one-batch", "llama-serve"])
+def test_on_the_host_the_portable_kernels_are_expected(name: str) -> None:
+    host = job(name, HOST)
+    native, kernels = (expectations(host, variant)[0] for variant in host.resolved.variants)
     assert (native.kernel_suffix, kernels.kernel_suffix) == (None, "_portable")
 
 
-def test_the_server_arguments_that_a_row_expects_are_those_that_the_runner_gives(resolved: Resolved) -> None:
-    for variant in resolved.variants:
+def test_the_server_arguments_that_a_row_expects_are_those_that_the_runner_gives(one_batch: OneBatchJob) -> None:
+    for variant in one_batch.resolved.variants:
         own = variant.model_copy(update={"server_args": {"disable_cuda_graph": True}})
-        given = given_server_args(resolved, own)
-        want = expected(resolved, EMULATED, own, PINS).server_args
+        given = given_server_args(one_batch, own)
+        want = one_batch.expected(own).server_args
         assert {name: given.get(name) for name in want} == want
         assert (want["dtype"], want["tp_size"], want["attention_backend"]) == ("bfloat16", 1, "torch_native")
         assert want["device"] == "cpu" and want["disable_cuda_graph"] is True
 
 
-def test_a_variant_cannot_overrule_what_the_heading_says(resolved: Resolved) -> None:
-    own = resolved.variants[0].model_copy(update={"server_args": {"dtype": "float32"}})
-    assert given_server_args(resolved, own)["dtype"] == "float32"
-    assert expected(resolved, EMULATED, own, PINS).server_args["dtype"] == "bfloat16"
+def test_a_variant_cannot_overrule_what_the_heading_says(one_batch: OneBatchJob) -> None:
+    own = one_batch.resolved.variants[0].model_copy(update={"server_args": {"dtype": "float32"}})
+    assert given_server_args(one_batch, own)["dtype"] == "float32"
+    assert one_batch.expected(own).server_args["dtype"] == "bfloat16"
 
 
-def given_server_args(resolved: Resolved, variant: Variant) -> dict[str, Any]:
+def given_server_args(made: OneBatchJob, variant: Variant) -> dict[str, Any]:
     """What the runner would give to SGLang."""
-    document = one_batch_spec(
-        resolved, EMULATED, variant, prompts(resolved), PINS, run_id="r", row="r/none", process_index=0
-    )
-    return server_arguments(parse(json.loads(json.dumps(document))))
+    return server_arguments(parse(json.loads(json.dumps(made.spec(variant, IDENTITY)))))
+
+
+def expectations(made: Any, variant: Variant) -> list[Any]:
+    """What each row of `variant` expects."""
+    return [row.expected for row in made.rows(variant, [])]
 
 
 @pytest.mark.parametrize("target", [EMULATED, HOST, Target("board", "riscv64", emulated=False)], ids=lambda t: t.kind)
@@ -100,23 +107,14 @@ def test_what_a_row_expects_is_what_verify_derives_from_the_manifest_of_the_reco
     synthetic = resolved.model.synthetic
     generated = resolved.experiment.weights == "synthetic" and synthetic is not None
     files = {file: one.sha256 for file, one in synthetic.files.items()} if generated and synthetic else {"a": "a" * 64}
-    pins = Pins(files, "b" * 64)
+    made = job_of(resolved, target, Pins(files, "b" * 64))
     image = Image(name="runtime", digest="sha256:" + "c" * 64, arch=target.arch)
-    rows = [
-        build_row(
-            variant=variant.name,
-            cache_state="none",
-            expected=expected(resolved, target, variant, pins),
-            processes=[],
-        )
-        for variant in resolved.variants
-    ]
     record = build_record(
         run_id="r",
         created="2026-11-30T22:15:00Z",
         experiment=resolved.experiment.name,
         title=resolved.experiment.title,
-        heading=heading(resolved),
+        heading=made.heading(),
         target=RecordTarget(kind=target.kind, name=resolved.board.name),
         manifest=resolved.plain(),
         pins={
@@ -129,13 +127,42 @@ def test_what_a_row_expects_is_what_verify_derives_from_the_manifest_of_the_reco
         conditions_before={},
         conditions_after={},
         image=image,
-        rows=rows,
+        rows=[row for variant in resolved.variants for row in made.rows(variant, [])],
         replay="",
     )
     assert verify(record) == []
 
 
-def test_every_variable_that_a_row_expects_is_one_that_the_runner_records(resolved: Resolved) -> None:
-    for variant in resolved.variants:
-        declared = variant_environment(resolved, EMULATED, variant)
+def test_every_variable_that_a_row_expects_is_one_that_the_runner_records(one_batch: OneBatchJob) -> None:
+    for variant in one_batch.resolved.variants:
+        declared = variant_environment(one_batch.resolved, EMULATED, variant)
         assert recorded(declared) == dict(sorted(declared.items()))
+
+
+def test_no_prompt_of_a_serving_run_occurs_twice_and_each_load_is_warmed_up_at_its_own_concurrency() -> None:
+    serving = job("llama-serve", EMULATED)
+    spec = json.loads(json.dumps(serving.spec(serving.resolved.variants[0], IDENTITY)))
+    prompts = [one["input_ids"] for load in spec["loads"] for one in load["requests"]] + [spec["ready_input_ids"]]
+    assert {len(prompt) for prompt in prompts} == {64}
+    assert len({tuple(prompt) for prompt in prompts}) == len(prompts) == 1 + 1 + 4 + 2 + 4
+    shapes = [(load["name"], load["measured"], load["concurrency"], len(load["requests"])) for load in spec["loads"]]
+    assert shapes == [("c1-warmup", False, 1, 1), ("c1", True, 1, 4), ("c2-warmup", False, 2, 2), ("c2", True, 2, 4)]
+
+
+def test_the_switches_of_the_server_are_given_and_expected() -> None:
+    serving = job("llama-serve", EMULATED)
+    variant = serving.resolved.variants[0]
+    given = serving.spec(variant, IDENTITY)["server_args"]
+    for row in serving.rows(variant, []):
+        assert row.expected.server_args == given
+    assert given["disable_radix_cache"] is given["disable_overlap_schedule"] is given["sleep_on_idle"] is True
+    assert (given["stream_interval"], given["max_running_requests"], given["skip_tokenizer_init"]) == (1, 2, True)
+
+
+def test_rows_at_concurrency_2_may_have_two_rows_where_those_at_1_may_not() -> None:
+    serving = job("llama-serve", EMULATED)
+    one, two = ({(r.projection, r.m) for r in e.routing} for e in expectations(serving, serving.resolved.variants[1]))
+    assert {m for projection, m in one if projection == "lm_head"} == {1}
+    assert {m for projection, m in one if projection == "o_proj"} == {1, 64}
+    assert {m for projection, m in two if projection == "lm_head"} == {1, 2}
+    assert {m for projection, m in two if projection == "o_proj"} == {1, 2, 64, 128}

@@ -1,0 +1,138 @@
+"""What `run` and `serve` share: from a resolved manifest to a stored record and a printed table."""
+
+from __future__ import annotations
+
+import datetime
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import typer
+
+from rvvbench import project
+from rvvbench.cli.console import err, out, progress
+from rvvbench.errors import CheckFailed, UsageError
+from rvvbench.manifest.resolve import Resolved, require_resolved, resolve
+from rvvbench.target.select import Target
+
+if TYPE_CHECKING:
+    from rvvbench.record.schema import Record
+
+
+@dataclass(frozen=True)
+class Order:
+    """What the command line asks for. `settings` holds KEY=VALUE of --set and of every option that stands for one."""
+
+    command: str
+    experiment: str
+    target: str
+    variants: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+
+    def resolved(self) -> tuple[Resolved, Target]:
+        """The manifest that it means on this machine; raises as `resolve` and `select_target` do."""
+        from rvvbench.workload.machine import select_target
+
+        chosen = select_target(self.target)
+        resolved = resolve(
+            project.manifests_dir(),
+            self.experiment,
+            chosen.kind,
+            settings=list(self.settings),
+            variants=list(self.variants) or None,
+        )
+        require_resolved(resolved)
+        return resolved, chosen
+
+    def replay(self, target: str) -> str:
+        """The command that runs the same again, for a shell."""
+        return shlex.join(
+            ["rvvbench", self.command, self.experiment, "--target", target]
+            + (["--variant", ",".join(self.variants)] if self.variants else [])
+            + [part for setting in self.settings for part in ("--set", setting)]
+        )
+
+
+@dataclass(frozen=True)
+class Output:
+    """How the result is printed; one of the first two at most."""
+
+    markdown: bool = False
+    json: bool = False
+    definitions: bool = False
+
+    def __post_init__(self) -> None:
+        if self.markdown and self.json:
+            raise UsageError("--markdown and --json exclude each other")
+
+
+def execute(order: Order, output: Output, resolved: Resolved, chosen: Target) -> None:
+    """Provide, run, store, print. Raises CheckFailed where a row is not valid."""
+    from rvvbench.engine.service import Engine
+    from rvvbench.workload.provision import provide
+    from rvvbench.workload.run import run
+    from rvvbench.workload.run_id import new_run_id
+
+    state_dir = project.state_dir()
+    with progress() as shown, Engine(state_dir) as engine:
+        for name in engine.sweep():
+            shown.line(f"removed {name}, left by a run that died")
+        provision = provide(resolved, chosen, engine, state_dir=state_dir, progress=shown)
+        run_id = new_run_id(order.experiment, datetime.datetime.now(datetime.UTC))
+        try:
+            finished = run(
+                resolved,
+                chosen,
+                provision,
+                engine,
+                state_dir=state_dir,
+                replay=order.replay(chosen.kind),
+                progress=shown,
+                run_id=run_id,
+            )
+        except KeyboardInterrupt:
+            err.print(f"no record; the events so far are in {state_dir / 'runs' / run_id}", soft_wrap=True)
+            raise
+    _print(finished.record, output)
+    if not output.json and not output.markdown:
+        out.print(f"[dim]record  {finished.path}[/]", soft_wrap=True)
+    if not finished.record.valid:
+        raise CheckFailed(
+            "not every row is valid; the table says why", where=str(finished.path), mend=f"logs: {finished.run_dir}"
+        )
+
+
+def _print(record: Record, output: Output) -> None:
+    from rvvbench.record.render import render_json, render_markdown, render_terminal
+
+    if output.json:
+        typer.echo(render_json(record))
+    elif output.markdown:
+        typer.echo(render_markdown(record))
+    else:
+        render_terminal(record, out)
+
+
+def settings_of(settings: list[str], *, weights: str | None, repeat: int | None) -> list[str]:
+    """`--set` options, and what --weights and --repeat stand for."""
+    options = list(settings)
+    if weights is not None:
+        options.append(f"weights={weights}")
+    if repeat is not None:
+        options.append(f"fresh_processes={repeat}")
+    return options
+
+
+def variant_names(options: list[str]) -> list[str]:
+    """Names in all `--variant` options, each a comma-separated list; empty when there is no option.
+
+    Raises UsageError for an empty name: it must not mean all variants.
+    """
+    names = [name.strip() for option in options for name in option.split(",")]
+    if not all(names):
+        raise UsageError(
+            "--variant without the name of a variant",
+            where=shlex.join(part for option in options for part in ("--variant", option)),
+            mend="rvvbench list names the variants; without --variant the manifest's are run",
+        )
+    return names

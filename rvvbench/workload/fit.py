@@ -1,0 +1,64 @@
+"""Can the model fit into memory at all? Asked before anything runs, because the kernel's answer is a kill."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rvvbench.errors import EnvironmentLacks
+from rvvbench.manifest.models import PROJECTIONS, Variant
+from rvvbench.manifest.resolve import Resolved
+from rvvbench.manifest.shapes import projection_shapes
+from rvvbench.observe.kernel_files import Roots, read_table
+from rvvbench.observe.machine import kib_to_bytes
+from rvvbench.workload.provision import Provision
+
+WEIGHTS = (".safetensors", ".bin", ".pt")
+
+
+@dataclass(frozen=True)
+class Need:
+    """Bytes that a process must have resident for its weights: the checkpoint's, and packed copies beside them."""
+
+    checkpoint_bytes: int
+    packed_bytes: int
+
+    @property
+    def bytes(self) -> int:
+        return self.checkpoint_bytes + self.packed_bytes
+
+
+def need(resolved: Resolved, variant: Variant, checkpoint_bytes: int) -> Need:
+    """A lower bound: activations, pools and Python come on top."""
+    packed = set(variant.projections) if variant.linear == "packed" else set()
+    shapes = {shape.projection: shape for shape in projection_shapes(resolved.model.config)}
+    return Need(checkpoint_bytes, sum(shapes[name].packed_bytes for name in PROJECTIONS if name in packed))
+
+
+def check_memory(resolved: Resolved, provision: Provision, *, available: int | None = None) -> None:
+    """Raise EnvironmentLacks where a variant's weights alone exceed the board's memory limit or the available memory
+    (`available` bytes; asked of the kernel where None, and not checked where it does not say).
+    """
+    weights = sum(size for name, (_, size) in provision.checkpoint_dir.files.items() if name.endswith(WEIGHTS))
+    limits = [
+        (resolved.board.memory_limit_bytes, f"the memory limit of board {resolved.board.name}"),
+        (_available_bytes() if available is None else available, "the available memory of this machine"),
+    ]
+    for variant in resolved.variants:
+        wanted = need(resolved, variant, weights)
+        for limit, name in limits:
+            if limit is not None and wanted.bytes > limit:
+                raise EnvironmentLacks(
+                    f"{variant.name} needs at least {_mib(wanted.bytes)} for weights "
+                    f"({_mib(wanted.checkpoint_bytes)} checkpoint, {_mib(wanted.packed_bytes)} packed), "
+                    f"{name} is {_mib(limit)}",
+                    where=resolved.experiment_document.where(("model",)),
+                    mend="a smaller model, fewer packed projections, or more memory",
+                )
+
+
+def _mib(count: int) -> str:
+    return f"{count / 1024**2:,.0f} MiB"
+
+
+def _available_bytes() -> int | None:
+    return kib_to_bytes(read_table(Roots().proc / "meminfo", ":").get("MemAvailable"))

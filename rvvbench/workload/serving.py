@@ -1,0 +1,231 @@
+"""Serving: a fresh server for each variant and repetition, asked at every load in turn; a row for each load."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rvvbench.manifest.loads import Load, loads
+from rvvbench.manifest.models import Serving, Variant
+from rvvbench.manifest.resolve import Resolved
+from rvvbench.manifest.routing import allowed_routes
+from rvvbench.provide.prompt import seeded_token_ids, special_ids
+from rvvbench.record.build import build_row
+from rvvbench.record.schema import PACKED_LINEAR_OP, Expected, ExpectedLoad, Heading, Row
+from rvvbench.target.select import Target
+from rvvbench.workload.follow import Say
+from rvvbench.workload.job import Measured, between
+from rvvbench.workload.spec import MODEL_PATH, POOL_TOKENS, Identity, Pins, expected_of_process, process_spec
+
+SHUTDOWN_S = 60.0
+"""After SIGTERM, before SIGKILL. A server under emulation takes about 20 s to end."""
+
+
+@dataclass(frozen=True)
+class ServingJob:
+    """The steps of a serving run that its manifest decides."""
+
+    resolved: Resolved
+    target: Target
+    pins: Pins
+    workload: Serving
+
+    def heading(self) -> Heading:
+        """What every table of the record says above itself."""
+        experiment = self.resolved.experiment
+        return Heading(
+            workload="serving",
+            model=self.resolved.model.title,
+            weights=experiment.weights,
+            input_len=self.workload.input_len,
+            output_len=self.workload.output_len,
+            batch_size=1,
+            requests=self.workload.requests,
+            dtype=experiment.dtype,
+            tensor_parallel=experiment.tensor_parallel,
+        )
+
+    def expected(self, variant: Variant, load: Load) -> Expected:
+        """What every server must show for the row of `variant` at `load`."""
+        routes = allowed_routes(self.resolved.model.config, variant, self.workload, load.in_flight)
+        return Expected(
+            **expected_of_process(self.resolved, self.target, variant, self.pins, routes),
+            batch_size=1,
+            ops={PACKED_LINEAR_OP: None} if any(route.path == "packed" for route in routes) else {},
+            server_args=self.server_args(variant),
+            load=ExpectedLoad(
+                name=load.name,
+                mode=load.mode,
+                concurrency=load.concurrency,
+                arrivals=load.arrivals,
+                rate_per_s=load.rate_per_s,
+                requests=load.requests,
+                layers=int(self.resolved.model.config["num_hidden_layers"]),
+            ),
+        )
+
+    def server_args(self, variant: Variant) -> dict[str, Any]:
+        """Everything that the server is given, but the address: fields of SGLang's ServerArgs.
+
+        Prefill is not cut into chunks, so that the row counts of its passes follow from the prompts.
+        """
+        experiment, workload = self.resolved.experiment, self.workload
+        needed = workload.most_in_flight * (workload.input_len + workload.output_len)
+        return {
+            "max_total_tokens": max(POOL_TOKENS, 2 * needed),
+            "max_running_requests": workload.most_in_flight,
+            "chunked_prefill_size": -1,
+            "grammar_backend": "none",
+            "random_seed": 0,
+            "watchdog_timeout": experiment.timeouts_s.process,
+            **variant.server_args,
+            **workload.server.model_dump(),
+            "model_path": MODEL_PATH,
+            "device": "cpu",
+            "dtype": experiment.dtype,
+            "tp_size": experiment.tensor_parallel,
+            "attention_backend": variant.attention_backend,
+        }
+
+    def spec(self, variant: Variant, identity: Identity) -> dict[str, Any]:
+        """The spec of one fresh server and its loads, as JSON data."""
+        limits = self.resolved.experiment.timeouts_s
+        wanted = loads(self.workload)
+        cross_check = self.workload.cross_check
+        return {
+            **process_spec("serving", self.resolved, self.target, variant, self.expected(variant, wanted[0]), identity),
+            "server_args": self.server_args(variant),
+            "port": None,
+            "ready_input_ids": self._prompts(0, 1)[0],
+            "loads": self._loads(wanted),
+            "timeouts_s": {
+                "startup": limits.startup,
+                "compile": limits.compile,
+                "request": limits.request,
+                "shutdown": SHUTDOWN_S,
+            },
+            "cross_check": None
+            if cross_check is None
+            else {
+                "requests": cross_check.requests,
+                "concurrency": cross_check.concurrency,
+                "input_len": self.workload.input_len,
+                "output_len": self.workload.output_len,
+                "seed": self.workload.seed,
+            },
+        }
+
+    def rows(self, variant: Variant, processes: Sequence[Measured]) -> list[Row]:
+        """A row for each load, all from the same servers."""
+        return [
+            build_row(
+                variant=variant.name,
+                cache_state="none",
+                concurrency=load.concurrency,
+                rate_per_s=load.rate_per_s,
+                expected=self.expected(variant, load),
+                processes=[one.ran(between(one.events, "load_start", "load_end", load=load.name)) for one in processes],
+            )
+            for load in loads(self.workload)
+        ]
+
+    def teller(self) -> Story:
+        """Says what the server and its requests do."""
+        return Story(self.workload.requests, self.workload.output_len)
+
+    def _loads(self, wanted: Sequence[Load]) -> list[dict[str, Any]]:
+        """Before each load a warm-up with as many requests as it has in flight. No prompt occurs twice in a run."""
+        described = []
+        used = 1
+        for load in wanted:
+            for measured in (False, True):
+                count = load.requests if measured else load.in_flight
+                name = load.name if measured else f"{load.name}-warmup"
+                prompts = self._prompts(used, count)
+                used += count
+                described.append(
+                    {
+                        "name": name,
+                        "measured": measured,
+                        "mode": load.mode if measured else "closed",
+                        "concurrency": load.concurrency if measured else load.in_flight,
+                        "arrivals": load.arrivals if measured else None,
+                        "rate_per_s": load.rate_per_s if measured else None,
+                        "seed": load.seed if measured else None,
+                        "requests": [{"id": f"{name}-{index}", "input_ids": ids} for index, ids in enumerate(prompts)],
+                    }
+                )
+        return described
+
+    def _prompts(self, first: int, count: int) -> list[list[int]]:
+        vocabulary = int(self.resolved.model.config["vocab_size"])
+        barred = special_ids(self.resolved.model.config)
+        return [
+            seeded_token_ids(self.workload.seed, first + index, self.workload.input_len, vocabulary, barred)
+            for index in range(count)
+        ]
+
+
+@dataclass
+class Story:
+    """Tells a person of the server's start, and of every measured request when it has ended."""
+
+    requests: int
+    output_len: int
+    _measured: set[str] = field(default_factory=set)
+    _load: str = ""
+    _ended: int = 0
+    _times_ns: dict[str, list[int]] = field(default_factory=dict)
+
+    def __call__(self, event: Mapping[str, Any]) -> Say | None:
+        match event.get("event"):
+            case "process_start":
+                return Say("server: importing PyTorch and SGLang, loading the model")
+            case "server_listening":
+                return Say(f"server answers after {event.get('seconds', 0.0):.1f} s; waiting for a first generation")
+            case "server_ready":
+                return Say(f"server ready after {event.get('seconds', 0.0):.1f} s", stays=True)
+            case "load_start":
+                return self._started(event)
+            case "request_sent":
+                self._times_ns[str(event.get("request"))] = [int(event.get("t_ns") or 0)]
+            case "chunk" if event.get("token_ids"):
+                return self._token(event)
+            case "request_end":
+                return self._ended_well(event)
+            case "request_error":
+                return Say(f"{event.get('request')}: failed: {event.get('message')}", stays=True)
+            case "cross_check":
+                return Say(
+                    f"cross-check with SGLang's own benchmark took {event.get('seconds', 0.0):.0f} s", stays=True
+                )
+            case "error":
+                return Say(f"failed: {event.get('message', '')}", stays=True)
+        return None
+
+    def _started(self, event: Mapping[str, Any]) -> Say:
+        self._load, self._ended = str(event.get("load")), 0
+        if event.get("measured") is not True:
+            return Say(f"{self._load}: {event.get('requests')} requests")
+        self._measured.add(self._load)
+        return Say(f"measuring {self._load}: {event.get('requests')} requests")
+
+    def _token(self, event: Mapping[str, Any]) -> Say:
+        name = str(event.get("request"))
+        times = self._times_ns.setdefault(name, [int(event.get("t_ns") or 0)])
+        times += [int(event.get("t_ns") or 0)] * len(event.get("token_ids") or ())
+        return Say(f"{name}: token {len(times) - 1} of {self.output_len}")
+
+    def _ended_well(self, event: Mapping[str, Any]) -> Say | None:
+        name = str(event.get("request"))
+        times = self._times_ns.pop(name, [])
+        if self._load not in self._measured or len(times) < 2:
+            return None
+        self._ended += 1
+        ttft_s = (times[1] - times[0]) / 1e9
+        text = f"{name}: TTFT {ttft_s:.3f} s, {len(times) - 1} tokens in {(times[-1] - times[0]) / 1e9:.3f} s"
+        if times[-1] > times[1]:
+            after_first = sum(1 for t_ns in times[1:] if t_ns > times[1])
+            text += f", then {after_first * 1e9 / (times[-1] - times[1]):.2f} tok/s"
+        return Say(f"{text} ({self._ended} of {self.requests})", stays=True)
