@@ -10,15 +10,16 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any
 
+from rvvbench.record.declared_loads import loads_declared, routing_of_load
 from rvvbench.record.finding import Finding
 from rvvbench.record.identity import canonical_json
+from rvvbench.record.plain_manifest import ABSENT, HEAD, at, packed_projections
 from rvvbench.record.schema import PACKED_LINEAR_OP, Expected, Record, Row
 
 _MACHINES = {"riscv64": "riscv64", "amd64": "x86_64", "arm64": "aarch64"}
 """`uname -m` by OCI's name of an architecture."""
 
-_OF_THE_HEADING = ("model_path", "device", "dtype", "tp_size", "attention_backend")
-_ABSENT = "not there"
+_OF_THEHEADING = ("model_path", "device", "dtype", "tp_size", "attention_backend")
 
 
 def disagreements(record: Record) -> Iterator[Finding]:
@@ -29,7 +30,9 @@ def disagreements(record: Record) -> Iterator[Finding]:
     if Counter(row.variant for row in record.rows).keys() != variants.keys():
         rows = ", ".join(row.variant for row in record.rows)
         yield Finding("declared", "rows", f"rows of {rows}; the manifest has {', '.join(variants) or 'no variant'}")
-    states = _at(record.manifest, "experiment", "cache_states")
+    if record.heading.workload == "serving":
+        yield from loads_declared(record, variants)
+    states = at(record.manifest, "experiment", "cache_states")
     for row in record.rows:
         where = f"row {row.name}"
         if not isinstance(states, list) or row.cache_state not in states:
@@ -37,7 +40,8 @@ def disagreements(record: Record) -> Iterator[Finding]:
         for field, stored, source, declared in _expected(record, row, variants.get(row.variant, {})):
             yield from _compared("expected", f"{where}, expected.{field}", stored, source, declared)
         yield from _proves_something(where, row.expected)
-        yield from _routing(record, row, variants.get(row.variant, {}))
+        routing = _routing if row.expected.load is None else routing_of_load
+        yield from routing(record, row, variants.get(row.variant, {}))
 
 
 Pair = tuple[str, Any, str, Any]
@@ -55,63 +59,82 @@ def _heading(record: Record) -> Iterator[Pair]:
         ("experiment", "tensor_parallel"): ("heading.tensor_parallel", heading.tensor_parallel),
         ("experiment", "workload", "input_len"): ("heading.input_len", heading.input_len),
         ("experiment", "workload", "output_len"): ("heading.output_len", heading.output_len),
-        ("experiment", "workload", "batch_size"): ("heading.batch_size", heading.batch_size),
     }
+    if heading.workload == "one-batch":
+        stored["experiment", "workload", "batch_size"] = ("heading.batch_size", heading.batch_size)
+    else:
+        # Manifests of one batch may leave their kind out.
+        stored["experiment", "workload", "kind"] = ("heading.workload", heading.workload)
+        stored["experiment", "workload", "requests"] = ("heading.requests", heading.requests)
     for path, (where, value) in stored.items():
-        yield where, value, f"manifest.{'.'.join(path)}", _at(record.manifest, *path)
+        yield where, value, f"manifest.{'.'.join(path)}", at(record.manifest, *path)
 
 
 def _target(record: Record) -> Iterator[Pair]:
-    yield "target.kind", record.target.kind, "manifest.target", _at(record.manifest, "target")
-    yield "target.name", record.target.name, "manifest.board.name", _at(record.manifest, "board", "name")
-    board = _at(record.manifest, "experiment", "board")
-    yield "manifest.experiment.board", board, "manifest.board.name", _at(record.manifest, "board", "name")
-    model = _at(record.manifest, "experiment", "model")
-    yield "manifest.experiment.model", model, "manifest.model.name", _at(record.manifest, "model", "name")
+    yield "target.kind", record.target.kind, "manifest.target", at(record.manifest, "target")
+    yield "target.name", record.target.name, "manifest.board.name", at(record.manifest, "board", "name")
+    board = at(record.manifest, "experiment", "board")
+    yield "manifest.experiment.board", board, "manifest.board.name", at(record.manifest, "board", "name")
+    model = at(record.manifest, "experiment", "model")
+    yield "manifest.experiment.model", model, "manifest.model.name", at(record.manifest, "model", "name")
     names = list(_variants(record))
-    yield "manifest.variants", names, "manifest.experiment.variants", _at(record.manifest, "experiment", "variants")
+    yield "manifest.variants", names, "manifest.experiment.variants", at(record.manifest, "experiment", "variants")
 
 
 def _provided(record: Record) -> Iterator[Pair]:
     for field, stored in (("name", record.image.name), ("arch", record.image.arch), ("digest", record.image.digest)):
-        yield f"image.{field}", stored, f"pins.image.{field}", _at(record.pins, "image", field)
-    yield "heading.weights", record.heading.weights, "pins.checkpoint.kind", _at(record.pins, "checkpoint", "kind")
+        yield f"image.{field}", stored, f"pins.image.{field}", at(record.pins, "image", field)
+    yield "heading.weights", record.heading.weights, "pins.checkpoint.kind", at(record.pins, "checkpoint", "kind")
     if record.heading.weights == "synthetic":
-        generated = _at(record.manifest, "model", "synthetic", "files")
-        files = {name: _at(file, "sha256") for name, file in generated.items()} if isinstance(generated, dict) else {}
+        generated = at(record.manifest, "model", "synthetic", "files")
+        files = {name: at(file, "sha256") for name, file in generated.items()} if isinstance(generated, dict) else {}
         yield "pins.checkpoint.files", _files(record), "manifest.model.synthetic.files", files
 
 
 def _expected(record: Record, row: Row, variant: dict[str, Any]) -> Iterator[Pair]:
     expected, manifest = row.expected, record.manifest
-    experiment, board = _at(manifest, "experiment"), _at(manifest, "board")
-    yield "processes", expected.processes, "the experiment's fresh_processes", _at(experiment, "fresh_processes")
-    for field in ("batch_size", "input_len", "output_len"):
-        yield field, getattr(expected, field), f"the workload's {field}", _at(experiment, "workload", field)
-    yield "threads", expected.threads, "the board's threads", _at(board, "threads")
-    yield "vlen_bits", expected.vlen_bits, "the board's vlen", _at(board, "vlen")
+    experiment, board = at(manifest, "experiment"), at(manifest, "board")
+    yield "processes", expected.processes, "the experiment's fresh_processes", at(experiment, "fresh_processes")
+    for field in ("input_len", "output_len"):
+        yield field, getattr(expected, field), f"the workload's {field}", at(experiment, "workload", field)
+    batch = at(experiment, "workload", "batch_size") if expected.load is None else 1
+    yield "batch_size", expected.batch_size, "the workload's batch_size", batch
+    yield "threads", expected.threads, "the board's threads", at(board, "threads")
+    yield "vlen_bits", expected.vlen_bits, "the board's vlen", at(board, "vlen")
     yield "machine", expected.machine, "the image's arch", _MACHINES.get(record.image.arch, record.image.arch)
-    yield "packages", expected.packages, "the stack's packages", _at(manifest, "stack", "packages")
+    yield "packages", expected.packages, "the stack's packages", at(manifest, "stack", "packages")
     yield "checkpoint_files", expected.checkpoint_files, "pins.checkpoint.files", _files(record)
-    seen = {name: expected.environment.get(name, _ABSENT) for name in record.environment}
+    seen = {name: expected.environment.get(name, ABSENT) for name in record.environment}
     yield "environment", seen, "the record's environment", record.environment
     packed = variant.get("linear") == "packed"
-    library = _at(record.pins, "kernels", "library_sha256") if packed else None
+    library = at(record.pins, "kernels", "library_sha256") if packed else None
     yield "kernels_sha256", expected.kernels_sha256, "pins.kernels and the variant's linear", library
-    suffix = "_portable" if _at(board, "vlen") is None else "_rvv"
+    suffix = "_portable" if at(board, "vlen") is None else "_rvv"
     yield "kernel_suffix", expected.kernel_suffix, "board and variant", suffix if packed else None
     calls = sum(route.calls or 0 for route in expected.routing if route.path == "packed")
-    yield "ops", expected.ops, "the packed routes", {PACKED_LINEAR_OP: calls} if calls else {}
+    if expected.load is None:
+        yield "ops", expected.ops, "the packed routes", {PACKED_LINEAR_OP: calls} if calls else {}
+    else:
+        some = any(route.path == "packed" for route in expected.routing)
+        yield "ops", expected.ops, "the packed routes", {PACKED_LINEAR_OP: None} if some else {}
+        layers = at(manifest, "model", "config", "num_hidden_layers")
+        yield "load.layers", expected.load.layers, "the model's num_hidden_layers", layers
     given = expected.server_args
-    yield "server_args.dtype", given.get("dtype", _ABSENT), "the heading's dtype", record.heading.dtype
-    yield "server_args.tp_size", given.get("tp_size", _ABSENT), "the heading's TP", record.heading.tensor_parallel
-    backend = given.get("attention_backend", _ABSENT)
-    yield "server_args.attention_backend", backend, "the variant's", variant.get("attention_backend", _ABSENT)
+    yield "server_args.dtype", given.get("dtype", ABSENT), "the heading's dtype", record.heading.dtype
+    yield "server_args.tp_size", given.get("tp_size", ABSENT), "the heading's TP", record.heading.tensor_parallel
+    backend = given.get("attention_backend", ABSENT)
+    yield "server_args.attention_backend", backend, "the variant's", variant.get("attention_backend", ABSENT)
+    server = at(experiment, "workload", "server") if expected.load else {}
     own = variant.get("server_args")
     for name, value in own.items() if isinstance(own, dict) else ():
         # What the heading says goes before what a variant says: such a row is invalid, not the record damaged.
-        if name not in _OF_THE_HEADING:
-            yield f"server_args.{name}", given.get(name, _ABSENT), "the variant's", value
+        if name not in _OF_THEHEADING and not (isinstance(server, dict) and name in server):
+            yield f"server_args.{name}", given.get(name, ABSENT), "the variant's", value
+    if not isinstance(server, dict):
+        yield "server_args", given, "the workload's server", server
+        return
+    for name, value in server.items():
+        yield f"server_args.{name}", given.get(name, ABSENT), "the workload's server", value
 
 
 def _proves_something(where: str, expected: Expected) -> Iterator[Finding]:
@@ -126,9 +149,8 @@ def _routing(record: Record, row: Row, variant: dict[str, Any]) -> Iterator[Find
     Prefill brings batch x input_len rows (to lm_head batch, the last of each prompt), a decode step batch rows.
     """
     where, expected = f"row {row.name}, expected.routing", row.expected
-    named = variant.get("projections") if variant.get("linear") == "packed" else []
-    packed = {str(projection) for projection in named} if isinstance(named, list) else set()
-    layers = _at(record.manifest, "model", "config", "num_hidden_layers")
+    packed = packed_projections(variant)
+    layers = at(record.manifest, "model", "config", "num_hidden_layers")
     calls: defaultdict[str, Counter[int]] = defaultdict(Counter)
     for route in expected.routing:
         calls[route.projection][route.m] += route.calls or 0
@@ -139,7 +161,7 @@ def _routing(record: Record, row: Row, variant: dict[str, Any]) -> Iterator[Find
     for projection in sorted(packed - calls.keys()):
         yield Finding("expected", where, f"{projection} is not there, the variant packs it")
     for projection, by_rows in calls.items():
-        head = projection == "lm_head"
+        head = projection == HEAD
         count = 1 if head else layers if type(layers) is int else 0
         declared = Counter({expected.batch_size * (1 if head else expected.input_len): count})
         declared[expected.batch_size] += count * (expected.output_len - 1)
@@ -156,19 +178,10 @@ def _compared(id_: str, where: str, stored: Any, source: str, declared: Any) -> 
 
 def _variants(record: Record) -> dict[str, dict[str, Any]]:
     """The manifest's variants by name, in its order."""
-    listed = _at(record.manifest, "variants")
+    listed = at(record.manifest, "variants")
     variants = [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
     return {str(variant.get("name")): variant for variant in variants}
 
 
 def _files(record: Record) -> Any:
-    return _at(record.pins, "checkpoint", "files")
-
-
-def _at(data: Any, *path: str) -> Any:
-    """What stands at `path` in JSON data, or the text that it is not there."""
-    for name in path:
-        if not isinstance(data, dict) or name not in data:
-            return _ABSENT
-        data = data[name]
-    return data
+    return at(record.pins, "checkpoint", "files")

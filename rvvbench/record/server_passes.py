@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rvvbench.record.attestation import routed
+from rvvbench.record.plain_manifest import HEAD
 from rvvbench.record.schema import Expected, ExpectedLoad
 from rvvbench.record.timeline import NotMeasuredError
 
@@ -18,7 +19,6 @@ Found = Iterator[tuple[str, str]]
 ByRows = Mapping[int, int]
 """Calls by rows (M)."""
 
-HEAD = "lm_head"
 LEAST_AT_FULL_PERCENT = 50.0
 """Of the decoded tokens: with fewer than this in full batches, a load has not shown the concurrency of its name."""
 
@@ -54,9 +54,11 @@ def decoded_at_full_percent(expected: Expected, attestation: Mapping[str, Any]) 
     """Of all decoded tokens (those after the first of each request), how many came from passes with as many rows as
     requests can be in flight, in %.
 
-    Raises: NotMeasuredError where decode steps cannot be told from prefills, or there are none.
+    Raises: NotMeasuredError for an open loop, and where decode steps cannot be told from prefills, or there are none.
     """
     load = _load(expected)
+    if load.mode == "open":
+        raise NotMeasuredError("an open loop has no number of requests that are meant to be in flight")
     if expected.output_len == 1:
         raise NotMeasuredError("one output token: nothing is decoded after the first")
     if expected.input_len <= load.in_flight:

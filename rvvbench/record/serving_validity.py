@@ -121,13 +121,14 @@ def _server_phases(expected: Expected, process: Process) -> Found:
         if start.get("schema") != SCHEMA:
             yield "events-schema", f"the events are {start.get('schema')}, {SCHEMA} is read"
     assert expected.load is not None
-    first = named(process.events, "load_start")[:1]
-    warmed = named_of(process.events, "load_end", expected.load.name + WARMUP)[-1:]
-    own = named_of(process.events, "load_start", expected.load.name)[:1]
+    name = expected.load.name
+    warmup = _moments(f"load {name}{WARMUP}", named_of(process.events, "load_start", name + WARMUP)[:1])
+    warmed = _moments(f"the end of load {name}{WARMUP}", named_of(process.events, "load_end", name + WARMUP)[-1:])
+    own = _moments(f"load {name}", named_of(process.events, "load_start", name)[:1])
     for chain in (
-        [*_once(process, "process_start", "server_listening", "server_ready"), *_moments("the first load", first)],
-        [*_once(process, "environment"), *_moments("the first load", first)],
-        [*_moments("the end of the warm-up", warmed), *_moments(f"load {expected.load.name}", own)],
+        [*_once(process, "process_start", "server_listening", "server_ready"), *warmup],
+        [*_once(process, "environment"), *warmup],
+        [*warmed, *own],
     ):
         for (earlier, before), (later, after) in pairwise(chain):
             if type(before) is not int or type(after) is not int or before > after:

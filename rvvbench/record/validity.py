@@ -56,15 +56,18 @@ def _starts(process: Process) -> list[Event]:
 def _ended(expected: Expected, process: Process) -> Found:
     for problem in process.damage:
         yield "events-damaged", problem
-    for error in errors_of(expected, process.events):
+    errors = errors_of(expected, process.events)
+    # The runner ends with 1 for a request that failed, of whichever load: then it is that load's rows that are invalid.
+    elsewhere = not errors and process.exit_code == 1 and bool(named(process.events, "error"))
+    for error in errors:
         yield "error", f"{error.get('type')}: {error.get('message')}"
     if process.exit_code is None and process.signal is None:
         yield "process-not-ended", "the supervisor did not see the process end"
     elif process.signal:
         yield "process-failed", f"the process was ended by signal {process.signal}"
-    elif process.exit_code != 0:
+    elif process.exit_code != 0 and not elsewhere:
         yield "process-failed", f"the process ended with {process.exit_code}"
-    if process.container_exit_code not in (None, 0):
+    if process.container_exit_code not in (None, 0) and not (elsewhere and process.container_exit_code == 1):
         yield "container-failed", f"the container ended with {process.container_exit_code}"
 
 

@@ -1,0 +1,67 @@
+"""What a record of a serving run says of its loads, against the manifest that it keeps."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+from rvvbench.record.finding import Finding
+from rvvbench.record.identity import canonical_json
+from rvvbench.record.plain_manifest import HEAD, at, packed_projections
+from rvvbench.record.schema import Record, Row
+
+
+def loads_declared(record: Record, variants: dict[str, dict[str, Any]]) -> Iterator[Finding]:
+    """Every variant has a row for each load of the manifest, and for no other, in each cache state."""
+    workload = at(record.manifest, "experiment", "workload")
+    closed, opened = at(workload, "concurrency"), at(workload, "open_loops")
+    declared: list[tuple[Any, ...]] = [
+        ("closed", concurrency, None, None) for concurrency in (closed if isinstance(closed, list) else [])
+    ]
+    for one in opened if isinstance(opened, list) else []:
+        declared.append(("open", None, at(one, "arrivals"), at(one, "rate_per_s")))
+    states = at(record.manifest, "experiment", "cache_states")
+    wanted = [
+        canonical_json([variant, state, *load])
+        for variant, state, load in product(variants, states if isinstance(states, list) else [], declared)
+    ]
+    for row in record.rows:
+        load = row.expected.load
+        fields = (load.mode, load.concurrency, load.arrivals, load.rate_per_s) if load else ()
+        found = canonical_json([row.variant, row.cache_state, *fields])
+        if found in wanted:
+            wanted.remove(found)
+        else:
+            yield Finding("declared", f"row {row.name}", f"no such load of it is in the manifest, or twice: {found}")
+    for missing in wanted:
+        yield Finding("declared", "rows", f"there is no row of {missing}, which the manifest has")
+
+
+def routing_of_load(record: Record, row: Row, variant: dict[str, Any]) -> Iterator[Finding]:
+    """Each projection at every number of rows that the requests in flight can bring, packed where the variant says so.
+
+    A prefill of k prompts brings k x input_len rows (to lm_head k), a decode step one of each request that decodes.
+    """
+    where, expected = f"row {row.name}, expected.routing", row.expected
+    assert expected.load is not None
+    packed = packed_projections(variant)
+    together = range(1, expected.load.in_flight + 1)
+    decode = set(together) if expected.output_len > 1 else set()
+    stored: defaultdict[str, set[int]] = defaultdict(set)
+    for route in expected.routing:
+        path = "packed" if route.projection in packed else "torch"
+        if route.path != path or route.calls is not None:
+            text = (
+                f"{route.projection} at M={route.m} is {route.path} x {route.calls}, by the variant it is {path} x None"
+            )
+            yield Finding("expected", where, text)
+        stored[route.projection].add(route.m)
+    for projection in sorted({*packed, HEAD} - stored.keys()):
+        yield Finding("expected", where, f"{projection} is not there, and the model has it")
+    for projection, rows in stored.items():
+        wanted = {k if projection == HEAD else k * expected.input_len for k in together} | decode
+        if rows != wanted:
+            text = f"{projection} is there at M of {sorted(rows)}, shape and load say {sorted(wanted)}"
+            yield Finding("expected", where, text)

@@ -1,0 +1,353 @@
+"""One thing wrong at a time in a server's events, and the reason that must be found for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rvvbench.record.build import Ran
+from rvvbench.record.events import EventsRead
+from rvvbench.record.schema import PACKED_LINEAR_OP, Expected, Row, Validity
+
+from . import sample, serving_sample
+from .sample import Event
+from .serving_sample import events, expected, load, ran, row
+from .test_metrics import json_values
+
+Change = Callable[[list[Event]], list[Event]]
+
+
+def after(change: Change, concurrency: int = 2, expects: Expected | None = None, *, packed: bool = False) -> Validity:
+    """Validity of the row of that concurrency of a server whose events were changed."""
+    expects = expects or expected(concurrency, packed=packed)
+    return row(packed=packed, expects=expects, processes=[ran(change(events(packed=packed)))]).validity
+
+
+def said(validity: Validity) -> list[tuple[str, str]]:
+    return [(reason.id, reason.text) for reason in validity.reasons]
+
+
+def setting(event_name: str, nth: int = 0, where: dict[str, Any] | None = None, **fields: Any) -> Change:
+    """Set `fields` of the nth event of that name which has the fields `where`."""
+
+    def change(of: list[Event]) -> list[Event]:
+        fitting = [e for e in of if e["event"] == event_name and all(e.get(k) == v for k, v in (where or {}).items())]
+        fitting[nth].update(fields)
+        return of
+
+    return change
+
+
+def dropping(event_name: str, **where: Any) -> Change:
+    return lambda of: [e for e in of if e["event"] != event_name or any(e.get(k) != v for k, v in where.items())]
+
+
+def adding(**event: Any) -> Change:
+    return lambda of: [*of, event]
+
+
+def unchanged(of: list[Event]) -> list[Event]:
+    return of
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_server_that_did_what_was_declared_gives_valid_rows(concurrency: int, packed: bool) -> None:
+    assert said(after(unchanged, concurrency, packed=packed)) == []
+
+
+OF_C2 = {"load": "c2"}
+AFTER = {"load": "c2", "moment": "after"}
+BEFORE = {"load": "c2", "moment": "before"}
+WRONG: list[tuple[Change, str, str]] = [
+    (dropping("server_ready"), "events-incomplete", "0 server_ready events, 1 belongs"),
+    (dropping("environment"), "events-incomplete", "0 environment events, 1 belongs"),
+    (dropping("process_start"), "events-incomplete", "0 process_start events, 1 belongs"),
+    (dropping("pin"), "pins-unproven", "the process checked no pin"),
+    (
+        setting("supervisor_start", schema="rvvbench/events/2"),
+        "events-schema",
+        "the events are rvvbench/events/2, rvvbench/events/1 is read",
+    ),
+    (setting("supervisor_start", machine="x86_64"), "machine", "ran on x86_64, declared riscv64"),
+    (setting("environment", torch_threads=8), "threads", "torch ran with 8 threads, declared 1"),
+    (setting("environment", vlen_bits=128), "vlen", "VLEN was 128 bits, declared 256"),
+    (
+        setting("environment", server_args={**serving_sample.SERVER_ARGS, "disable_radix_cache": False}),
+        "server-args",
+        "disable_radix_cache was False, declared True",
+    ),
+    (
+        setting("memory", where={"role": "scheduler"}, emulated=False),
+        "emulation",
+        "the memory of scheduler says emulated False, declared True",
+    ),
+    (setting("process_end", exit_code=3), "process-failed", "the process ended with 3"),
+    (setting("process_end", exit_code=None, signal=9), "process-failed", "the process was ended by signal 9"),
+    (dropping("process_end"), "process-not-ended", "the supervisor did not see the process end"),
+    (
+        adding(event="error", type="server-died", message="killed by signal 9"),
+        "error",
+        "server-died: killed by signal 9",
+    ),
+    (
+        adding(event="error", type="request-failed", message="1 of 4", phase="c2"),
+        "error",
+        "request-failed: 1 of 4",
+    ),
+    (dropping("load_start", load="c2"), "load-missing", "there is no load c2 in the events"),
+    (
+        setting("load_start", where=OF_C2, concurrency=3),
+        "load",
+        "load c2 was closed, concurrency 3, arrivals None, rate None, declared closed, 2, None, None",
+    ),
+    (
+        setting("load_start", where=OF_C2, arrivals="fixed"),
+        "load",
+        "load c2 was closed, concurrency 2, arrivals fixed, rate None, declared closed, 2, None, None",
+    ),
+    (setting("load_start", where=OF_C2, measured=False), "load", "load c2 was run as a warm-up"),
+    (setting("load_end", where=OF_C2, complete=False), "load-incomplete", "load c2 did not come to its end"),
+    (
+        setting("chunk", where={"request": "c2-1"}, cached_tokens=63),
+        "events-damaged",
+        "request c2-1: the server gave several cached_tokens: 0, 63",
+    ),
+    (
+        setting("request_start", where={"request": "c2-1"}, input_sha256=f"{1:064x}"),
+        "prompt-repeated",
+        "request c2-1: its prompt is also that of ready-0",
+    ),
+    (
+        dropping("load_start", load="c2-warmup"),
+        "warmup",
+        "load c2 had no warm-up: there is no load c2-warmup",
+    ),
+    (
+        setting("request_end", where={"request": "c2-warmup-1"}, event="request_error", kind="http", message="500"),
+        "warmup",
+        "request c2-warmup-1 of the warm-up did not end: http: 500",
+    ),
+    (
+        dropping("chunk", request="c2-warmup-1", total_tokens=8),
+        "warmup",
+        "request c2-warmup-1 of the warm-up had 64 tokens in and 7 out, declared 64 and 8",
+    ),
+    (
+        setting("load_end", where={"load": "c2-warmup"}, t_ns=10**15),
+        "order",
+        "the end of load c2-warmup at 1000000000000000 ns does not come before load c2 at 88375000000 ns",
+    ),
+    (dropping("attestation", **AFTER), "attestation", "0 attestations after load c2, 1 belongs"),
+    (
+        setting("attestation", where=BEFORE, t_ns=10**15),
+        "attestation",
+        "load c2 does not lie between its attestations",
+    ),
+    (
+        setting("attestation", where=AFTER, library_sha256="11" * 32),
+        "attestation",
+        "the kernel library changed while load c2 ran",
+    ),
+    (
+        setting("attestation", where=AFTER, ops=None),
+        "attestation",
+        "an attestation has no table of ops",
+    ),
+    (
+        setting("attestation", where=AFTER, routing=[{"projection": "qkv_proj", "m": 1, "path": "torch"}]),
+        "attestation",
+        "an attestation has no routing table that can be read",
+    ),
+]
+
+
+@pytest.mark.parametrize(("change", "id_", "text"), WRONG, ids=[f"{id_}-{n}" for n, (_, id_, _) in enumerate(WRONG)])
+def test_one_wrong_thing_is_found_and_named(change: Change, id_: str, text: str) -> None:
+    assert (id_, text) in said(after(change))
+
+
+def test_a_counter_that_falls_is_found_even_between_other_loads() -> None:
+    def change(of: list[Event]) -> list[Event]:
+        first = next(e for e in of if e["event"] == "attestation" and e["load"] == "c1" and e["moment"] == "after")
+        first["routing"][0]["calls"] += 1000
+        return of
+
+    (reason,) = said(after(change))
+    assert reason == (
+        "attestation",
+        "the counter of route qkv_proj 64 torch falls from after c1 to before c2: 1012 to 12",
+    )
+    assert said(after(unchanged, 1)) == []
+
+
+def routed(calls: int, *, concurrency: int = 2, moment: str = "after", **line: Any) -> Change:
+    """Count `calls` more of a route."""
+
+    def change(of: list[Event]) -> list[Event]:
+        for e in of:
+            if e["event"] == "attestation" and (e["load"], e["moment"]) == (f"c{concurrency}", moment):
+                e["routing"].append({**line, "calls": calls})
+        return of
+
+    return change
+
+
+def test_rows_that_no_load_of_this_concurrency_brings_are_found() -> None:
+    found = said(after(routed(2, projection="qkv_proj", m=3, path="torch")))
+    assert ("routing", "qkv_proj at M=3: expected no such rows, observed torch x 2") in found
+
+
+def test_a_path_that_the_variant_does_not_take_is_found() -> None:
+    found = said(after(routed(2, projection="qkv_proj", m=2, path="packed")))
+    assert ("routing", "qkv_proj at M=2: expected torch, observed packed x 2") in found
+
+
+def test_rows_are_conserved() -> None:
+    found = said(after(routed(2, projection="qkv_proj", m=2, path="torch")))
+    assert ("routing", "qkv_proj computed 572 rows, 4 requests need 568") in found
+    assert ("routing", "o_proj and qkv_proj of the same layers show different passes") in found
+
+
+def test_a_head_that_was_called_too_often_is_found() -> None:
+    found = said(after(routed(1, projection="lm_head", m=1, path="torch")))
+    assert ("routing", "lm_head computed 33 rows, 4 requests need 32") in found
+    assert ("routing", "qkv_proj was called 32 times, 2 layers in 17 passes need another count") in found
+
+
+def test_the_number_of_layers_may_be_taken_from_what_is_shown() -> None:
+    assert said(after(unchanged, expects=expected(2, load=load(2, layers=None)))) == []
+    found = said(after(unchanged, expects=expected(2, load=load(2, layers=4))))
+    assert ("routing", "qkv_proj computed 568 rows, 4 requests need 1136") in found
+
+
+def decoded_alone(of: list[Event]) -> list[Event]:
+    """As if all but one pair of decode steps had been taken one request at a time."""
+    for e in of:
+        if e["event"] == "attestation" and (e["load"], e["moment"]) == ("c2", "after"):
+            for line in e["routing"]:
+                # 14 decode steps of two rows: 8 of them become 16 of one row.
+                times = 1 if line["projection"] == "lm_head" else 2
+                if line["m"] == 2:
+                    line["calls"] -= 8 * times
+                elif line["m"] == 1:
+                    line["calls"] += 16 * times
+    return of
+
+
+def test_a_concurrency_that_was_in_flight_but_not_in_the_batches_is_unproven() -> None:
+    assert said(after(decoded_alone)) == [
+        ("concurrency-unproven", "load c2: 43 % of its tokens were decoded 2 at once, 50 % must be")
+    ]
+
+
+def test_prompts_as_short_as_the_batch_leave_the_concurrency_unproven() -> None:
+    found = said(after(unchanged, expects=expected(2, input_len=2)))
+    text = "load c2: a prefill of 2 tokens looks like a decode step of as many requests"
+    assert ("concurrency-unproven", text) in found
+
+
+def test_kernels_of_a_load_are_those_of_its_own_calls() -> None:
+    def change(of: list[Event]) -> list[Event]:
+        for e in of:
+            if e["event"] == "attestation":
+                e["ops"]["convert_weight_packed"] = sample.op(9, "convert_weight_packed_rvv")
+        return of
+
+    # The weights were packed before: not in the difference.
+    assert said(after(change, packed=True)) == []
+
+
+@pytest.mark.parametrize(
+    ("ops", "text"),
+    [
+        ({}, "the counter of op {op} falls from before c2 to after c2: 504 to 0"),
+        ({PACKED_LINEAR_OP: sample.op(648, "x_rvv")}, "the counter of kernel {op} packed_linear_bf16_rvv falls"),
+    ],
+)
+def test_kernels_that_disappear_are_found(ops: Any, text: str) -> None:
+    found = said(after(setting("attestation", where=AFTER, ops=ops), packed=True))
+    assert [id_ for id_, _ in found] == ["attestation"]
+    assert found[0][1].startswith(text.format(op=PACKED_LINEAR_OP))
+
+
+def test_a_route_that_torch_computed_in_fact_is_found() -> None:
+    def change(of: list[Event]) -> list[Event]:
+        before, found = [e for e in of if e["event"] == "attestation" and e["load"] == "c2"]
+        found["ops"] = before["ops"]
+        return of
+
+    found = said(after(change, packed=True))
+    assert ("kernels", f"op {PACKED_LINEAR_OP}: expected some calls, observed 0") in found
+    assert ("kernels", "144 calls were routed as packed, the kernels attest 0") in found
+
+
+def test_a_failed_request_of_another_load_leaves_the_row_valid() -> None:
+    def change(of: list[Event]) -> list[Event]:
+        error = {"event": "error", "type": "request-failed", "message": "1 of 4 requests of load c1", "phase": "c1"}
+        of[-1]["exit_code"] = 1
+        return [*of[:-1], error, of[-1]]
+
+    assert said(after(change)) == []
+    assert [id_ for id_, _ in said(after(change, 1))] == ["error", "process-failed"]
+
+
+def test_servers_that_generate_other_tokens_make_the_row_invalid() -> None:
+    processes = [ran(events(pid=1)), ran(events(pid=2, first_token=12))]
+    found = row(expects=expected(2, processes=2), processes=processes).validity
+    assert said(found) == [("tokens-differ", "process 1 generated other tokens than process 0")]
+
+
+def observed(observation: dict[str, Any] | None, *, board: bool = False) -> Row:
+    happened = events(emulated=not board)
+    return row(expects=expected(1, emulated=not board), processes=[ran(happened, observation)])
+
+
+def test_what_an_observation_found_is_taken_over() -> None:
+    reasons = [{"id": "throttled", "text": "the processor was slowed down"}]
+    one = observed({"schema": "rvvbench/observation/1", "reasons": reasons})
+    assert [(r.id, r.text, r.process) for r in one.validity.reasons] == [
+        ("throttled", "the processor was slowed down", 0)
+    ]
+    assert one.processes[0].observation == {"schema": "rvvbench/observation/1", "reasons": reasons}
+
+
+@pytest.mark.parametrize(
+    "observation", [{}, {"schema": "other", "reasons": []}, {"schema": "rvvbench/observation/1", "reasons": [3]}]
+)
+def test_an_observation_that_cannot_be_read_is_a_reason(observation: dict[str, Any]) -> None:
+    assert [id_ for id_, _ in said(observed(observation).validity)] == ["observation"]
+
+
+def test_a_board_must_be_observed_and_another_target_need_not() -> None:
+    assert said(observed(None).validity) == []
+    assert [id_ for id_, _ in said(observed(None, board=True).validity)] == ["not-observed"]
+    assert said(observed({"schema": "rvvbench/observation/1", "reasons": []}, board=True).validity) == []
+
+
+def test_damaged_events_and_a_failed_container_are_reasons() -> None:
+    one = Ran(EventsRead(tuple(events()), ("line 9: the line is damaged",)), container_exit_code=137)
+    found = said(row(processes=[one]).validity)
+    assert found == [
+        ("events-damaged", "line 9: the line is damaged"),
+        ("container-failed", "the container ended with 137"),
+    ]
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.integers(0, 10_000),
+    st.sampled_from(
+        ["event", "load", "request", "moment", "t_ns", "ops", "routing", "phase", "concurrency", "seconds"]
+    ),
+    json_values,
+)
+def test_whatever_stands_in_an_event_the_row_is_assessed(index: int, field: str, value: Any) -> None:
+    happened = events()
+    happened[index % len(happened)][field] = value
+    found = row(2, processes=[ran(happened)]).validity
+    assert found.valid == (not found.reasons)
