@@ -21,6 +21,9 @@ from rvvbench.workload.spec import MODEL_PATH, POOL_TOKENS, Identity, Pins, expe
 SHUTDOWN_S = 60.0
 """After SIGTERM, before SIGKILL. A server under emulation takes about 20 s to end."""
 
+PREFILL_TOKENS = 16384
+"""SGLang's default of `max_prefill_tokens` (0.5.15)."""
+
 
 @dataclass(frozen=True)
 class ServingJob:
@@ -68,14 +71,18 @@ class ServingJob:
     def server_args(self, variant: Variant) -> dict[str, Any]:
         """Everything that the server is given, but the address: fields of SGLang's ServerArgs.
 
-        Prefill is not cut into chunks, so that the row counts of its passes follow from the prompts.
+        Prefill is not cut into chunks, so that the row counts of its passes follow from the prompts. The KV pool is
+        sized by `max_total_tokens` alone: SGLang's own choice of `mem_fraction_static` depends on the machine's memory,
+        and is below 0 where there is little.
         """
         experiment, workload = self.resolved.experiment, self.workload
         needed = workload.most_in_flight * (workload.input_len + workload.output_len)
         return {
             "max_total_tokens": max(POOL_TOKENS, 2 * needed),
             "max_running_requests": workload.most_in_flight,
+            "mem_fraction_static": 0.9,
             "chunked_prefill_size": -1,
+            "max_prefill_tokens": max(PREFILL_TOKENS, workload.most_in_flight * workload.input_len),
             "grammar_backend": "none",
             "random_seed": 0,
             "watchdog_timeout": experiment.timeouts_s.process,
