@@ -12,8 +12,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from . import memory
+
 _POLL_S = 0.02
-_LEFTOVERS_S = 2.0
+# For what a process that ended had started, and that ends by itself.
+_LEFTOVERS_S = 0.5
 
 
 class Child:
@@ -83,7 +86,7 @@ class Child:
 
     def kill(self) -> bool:
         """SIGKILL to what is left of the group; whether there was anything."""
-        alive = self.code() is None or self._group_lives()
+        alive = self._group_lives()
         if alive:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
@@ -92,16 +95,4 @@ class Child:
         return alive
 
     def _group_lives(self) -> bool:
-        """Whether the group has a process besides the first. As the container's first process this one inherits
-        orphans, and takes those that ended first.
-        """
-        if self.code() is None:
-            return True
-        with contextlib.suppress(ChildProcessError):
-            while os.waitpid(-self.pid, os.WNOHANG)[0]:
-                pass
-        try:
-            os.killpg(self.pid, 0)
-        except (ProcessLookupError, PermissionError):
-            return False
-        return True
+        return self.code() is None or bool(memory.group(self.pid))

@@ -5,7 +5,7 @@ emulator.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,7 +65,16 @@ def descendants(root: int, parents: Mapping[int, int]) -> list[int]:
 
 def parents(proc: Path = PROC) -> dict[int, int]:
     """{pid: parent pid} of every process that is visible here."""
-    found: dict[int, int] = {}
+    return {pid: int(fields[1]) for pid, fields in _stats(proc)}
+
+
+def group(leader: int, proc: Path = PROC) -> list[int]:
+    """The processes of a process group, those left out that have ended and only wait to be asked for their code."""
+    return [pid for pid, fields in _stats(proc) if int(fields[2]) == leader and fields[0] not in ("Z", "X")]
+
+
+def _stats(proc: Path) -> Iterator[tuple[int, list[str]]]:
+    """(pid, [state, parent, group, ...]) of every process."""
     for entry in proc.iterdir():
         if not entry.name.isdigit():
             continue
@@ -75,9 +84,8 @@ def parents(proc: Path = PROC) -> dict[int, int]:
             continue  # gone between listing and reading
         # The command's name stands in parentheses and may hold anything; the state and the parent follow the last one.
         fields = stat.rpartition(")")[2].split()
-        if len(fields) > 1:
-            found[int(entry.name)] = int(fields[1])
-    return found
+        if len(fields) > 2:
+            yield int(entry.name), fields
 
 
 def rss_sum_bytes(pids: Iterable[int], proc: Path = PROC) -> tuple[int, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 from typing import Any
 
 import pytest
@@ -44,3 +45,35 @@ DOCUMENT: dict[str, Any] = {
 @pytest.fixture
 def document() -> dict[str, Any]:
     return copy.deepcopy(DOCUMENT)
+
+
+@pytest.fixture
+def serving_document(document: dict[str, Any]) -> dict[str, Any]:
+    """The spec of a short serving run on this machine, without pins."""
+    for name in ("batch_size", "input_ids", "warmup_input_ids"):
+        del document[name]
+
+    def load(name: str, measured: bool, prompts: list[list[int]]) -> dict[str, Any]:
+        requests = [{"id": f"{name}-{index}", "input_ids": ids} for index, ids in enumerate(prompts)]
+        closed = {"mode": "closed", "concurrency": 1, "arrivals": None, "rate_per_s": None, "seed": None}
+        return {"name": name, "measured": measured, **closed, "requests": requests}
+
+    document["expect"].update(machine=os.uname().machine, packages={}, vlen=None)
+    return {
+        **document,
+        "kind": "serving",
+        "row": "torch-native/none",
+        "output_len": 3,
+        "sample_interval_s": 0.05,
+        "server_args": {
+            "dtype": "bfloat16",
+            "random_seed": 0,
+            "disable_radix_cache": True,
+            "absent": None,
+            "off": False,
+        },
+        "port": None,
+        "loads": [load("c1-warmup", False, [[5, 6, 7, 8]]), load("c1", True, [[1, 2, 3, 4], [4, 3, 2, 1]])],
+        "timeouts_s": {"startup": 10, "compile": 10, "request": 10, "shutdown": 5},
+        "cross_check": None,
+    }

@@ -1,0 +1,241 @@
+"""Whole serving runs against a small server that fails in every way; real processes, with limits cut short."""
+
+import copy
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from rvvbench.runner import memory
+
+ROOT = Path(__file__).resolve().parents[2]
+FAKE = Path(__file__).with_name("fake_server.py")
+
+RUN = """
+import sys
+from rvvbench.runner import serving, serving_spec
+sys.exit(serving.main(serving_spec.load(sys.argv[1]), [sys.executable, sys.argv[2]]))
+"""
+
+
+class Driver:
+    """Runs one spec; `document` may be changed before."""
+
+    def __init__(self, document, folder):
+        self.document = document
+        self.folder = folder
+
+    def start(self, behaviour=""):
+        (self.folder / "spec.json").write_text(json.dumps(self.document))
+        return subprocess.Popen(
+            [sys.executable, "-c", RUN, str(self.folder / "spec.json"), str(FAKE)],
+            env={**os.environ, "PYTHONPATH": str(ROOT), "FAKE": behaviour},
+        )
+
+    def run(self, behaviour="", at_most_s=5.0):
+        begin = time.monotonic()
+        code = self.start(behaviour).wait()
+        assert time.monotonic() - begin < at_most_s
+        return code
+
+    def unlucky(self, load):
+        """Let the first request of a load be one that the server fails at."""
+        self.document["loads"][load]["requests"][0]["input_ids"][0] = 13
+
+    def events(self, name=None):
+        lines = (self.folder / "events.jsonl").read_text().splitlines()
+        return [event for event in map(json.loads, lines) if name in (None, event["event"])]
+
+    def error(self):
+        [error] = self.events("error")
+        return error
+
+    def nothing_is_left(self):
+        [start] = self.events("process_start")
+        return not memory.group(start["server_pid"])
+
+
+@pytest.fixture
+def driver(serving_document, tmp_path):
+    document = copy.deepcopy(serving_document)
+    document.update(events_path=str(tmp_path / "events.jsonl"), model_path=str(tmp_path))
+    return Driver(document, tmp_path)
+
+
+def test_a_run_tells_everything_in_order_and_leaves_nothing(driver):
+    assert driver.run() == 0
+    told = [event["event"] for event in driver.events() if event["event"] not in ("memory_tree", "chunk", "pin")]
+    request = ["request_start", "request_sent", "request_end"]
+    assert told == [
+        "supervisor_start",
+        "process_start",
+        "server_listening",
+        *["load_start", *request, "load_end"],
+        "server_ready",
+        "environment",
+        *["memory", "memory"],
+        *["load_start", *request, "load_end", "memory", "memory"],
+        *["attestation", "load_start", *request, *request, "load_end", "attestation", "memory", "memory"],
+        "server_end",
+        "process_end",
+    ]
+    assert driver.nothing_is_left()
+    [end] = driver.events("server_end")
+    assert (end["exit_code"], end["sent"][0]) == (0, "SIGTERM")
+
+
+def test_the_difference_of_two_attestations_is_what_the_load_ran(driver):
+    driver.run()
+    before, after = driver.events("attestation")
+    assert (before["load"], before["moment"], after["load"], after["moment"]) == ("c1", "before", "c1", "after")
+    assert after["routing"][0]["calls"] - before["routing"][0]["calls"] == 2 * 3
+    assert before["routing"][0]["calls"] == 2 * 3  # the readiness generation and the warm-up
+
+
+def test_the_server_gets_all_its_arguments_and_the_environment_tells_them_from_its_own_answer(driver):
+    driver.run()
+    [start], [environment] = driver.events("process_start"), driver.events("environment")
+    assert start["argv"][-4:] == ["--host", "127.0.0.1", "--port", str(start["port"])]
+    assert environment["server_args"] == driver.document["server_args"]
+    assert environment["platform_class"] == "sglang_rvv.platform.RvvPlatform"
+    assert environment["env"]["SGLANG_PLATFORM"] == "rvv"
+
+
+def test_memory_is_told_of_every_process_by_its_role(driver):
+    driver.run()
+    phases = [(event["phase"], event["role"]) for event in driver.events("memory")]
+    assert sorted(phases[:2]) == [("ready", "scheduler"), ("ready", "server")]
+    assert {phase for phase, _ in phases} == {"ready", "c1-warmup", "c1"}
+    assert max(event["processes"] for event in driver.events("memory_tree")) == 2
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "kind", "phase", "said"),
+    [
+        ("dies at start", "server-died", "startup", "exit code 7"),
+        ("port taken", "port-in-use", "startup", "in use"),
+        ("never listens", "startup-timeout", "startup", "nothing answered on port"),
+        ("unready", "not-ready", "compile", "/health answered 503"),
+        ("no plugin", "runner", "compile", "sglang_rvv"),
+    ],
+)
+def test_a_server_that_does_not_come_up_is_told_by_its_kind(driver, behaviour, kind, phase, said):
+    driver.document["timeouts_s"].update(startup=0.6 if behaviour == "never listens" else 5, compile=0.5)
+    assert driver.run(behaviour) == 1
+    error = driver.error()
+    assert (error["type"], error["phase"]) == (kind, phase)
+    assert said in error["message"]
+    assert error["log_tail"][0] == "starting"
+    assert driver.nothing_is_left()
+    assert driver.events("process_end")[0]["exit_code"] == 1
+
+
+def test_every_field_that_the_server_does_not_run_with_is_named(driver):
+    assert driver.run("other arguments") == 1
+    error = driver.error()
+    assert error["type"] == "server-args"
+    assert "random_seed: given 0, it says 1" in error["message"]
+    assert "disable_radix_cache: given true, it says false" in error["message"]
+    assert not driver.events("attestation")
+
+
+def test_a_port_in_use_is_told_before_anything_is_started(driver):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        driver.document["port"] = taken.getsockname()[1]
+        assert driver.run() == 1
+    assert driver.error()["type"] == "port-in-use"
+    assert not driver.events("process_start")
+
+
+def test_a_server_killed_in_mid_run_is_told_within_two_seconds(driver):
+    driver.unlucky(1)
+    assert driver.run("dies") == 1
+    error = driver.error()
+    assert (error["type"], error["phase"]) == ("server-died", "c1")
+    assert "killed by signal 9: usually too little memory" in error["message"]
+    assert error["log_tail"][-1] == "out of memory, perhaps"
+    [start] = [event for event in driver.events("request_start") if event["request"] == "c1-0"]
+    assert error["t_ns"] - start["t_ns"] < 2e9
+    [end] = driver.events("server_end")
+    assert (end["exit_code"], end["signal"]) == (None, 9)
+    assert driver.nothing_is_left()
+
+
+def test_a_worker_that_dies_ends_the_run_although_the_server_lives_on(driver):
+    driver.unlucky(1)
+    assert driver.run("worker dies") == 1
+    error = driver.error()
+    assert error["type"] == "server-died"
+    assert error["message"].startswith("the scheduler (pid ")
+    [start] = [event for event in driver.events("request_start") if event["request"] == "c1-0"]
+    assert error["t_ns"] - start["t_ns"] < 2e9
+    assert driver.events("server_end")[0]["sent"] == ["SIGTERM"]
+
+
+def test_a_measured_request_that_hangs_does_not_end_the_others(driver):
+    driver.unlucky(1)
+    driver.document["timeouts_s"]["request"] = 0.5
+    assert driver.run("hangs") == 1
+    error = driver.error()
+    assert (error["type"], error["phase"]) == ("request-timeout", "c1")
+    assert "1 of 2 requests of load c1 failed: c1-0: no" in error["message"]
+    assert [event["request"] for event in driver.events("request_end")] == ["ready", "c1-warmup-0", "c1-1"]
+    assert [event["request"] for event in driver.events("request_error")] == ["c1-0"]
+    assert len(driver.events("attestation")) == 2
+
+
+def test_a_measured_request_that_is_refused_fails_the_run_and_is_told_in_words(driver):
+    driver.unlucky(1)
+    assert driver.run("refuses") == 1
+    assert driver.error()["type"] == "request-failed"
+    assert "the server answered 400: no" in driver.error()["message"]
+
+
+def test_a_warm_up_that_hangs_ends_the_run(driver):
+    driver.unlucky(0)
+    driver.document["timeouts_s"]["compile"] = 0.5
+    assert driver.run("hangs") == 1
+    assert (driver.error()["type"], driver.error()["phase"]) == ("compile-timeout", "c1-warmup")
+    assert not driver.events("attestation")
+    assert driver.nothing_is_left()
+
+
+def test_a_server_that_ignores_sigterm_is_killed(driver):
+    driver.document["timeouts_s"]["shutdown"] = 0.3
+    assert driver.run("stubborn") == 0
+    [end] = driver.events("server_end")
+    assert (end["sent"], end["signal"]) == (["SIGTERM", "SIGKILL"], 9)
+    assert end["seconds"] >= 0.3
+    assert driver.nothing_is_left()
+
+
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])
+def test_a_runner_that_is_told_to_stop_ends_the_server_and_keeps_the_events(driver, sent):
+    driver.unlucky(1)
+    running = driver.start("hangs")
+    log = driver.folder / "server.log"
+    due = time.monotonic() + 5
+    while not (log.exists() and "hanging" in log.read_text()) and time.monotonic() < due:
+        os.sched_yield()
+    running.send_signal(sent)
+    assert running.wait() == 128 + sent
+    error = driver.error()
+    assert (error["type"], error["message"], error["phase"]) == ("Terminated", sent.name, "c1")
+    assert [event["kind"] for event in driver.events("request_error")] == ["cancelled"]
+    assert driver.events("process_end")[0]["exit_code"] == 128 + sent
+    assert driver.nothing_is_left()
+
+
+def test_a_pin_that_fails_starts_no_server(driver):
+    driver.document["expect"]["machine"] = "pdp11"
+    assert driver.run() == 3
+    assert (driver.error()["type"], driver.error()["phase"]) == ("pin", "pins")
+    assert not driver.events("process_start")
