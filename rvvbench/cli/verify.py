@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from rvvbench.cli.console import err, out, print_json
 from rvvbench.errors import CheckFailed, RvvbenchError, UsageError
 
 if TYPE_CHECKING:
+    from rvvbench.record.schema import Record
     from rvvbench.record.store import RecordStore
 
 
@@ -39,6 +41,7 @@ def verify(
             )
             continue
         found = [{"id": f.id, "where": f.where, "text": f.text} for f in findings_of(record)]
+        found += list(_observations(record))
         reports.append(
             {
                 "record": str(path),
@@ -57,6 +60,19 @@ def verify(
         raise CheckFailed(
             f"{bad} of {len(reports)} records do not hold", mend="get undamaged copies: records are never edited"
         )
+
+
+def _observations(record: Record) -> Iterator[dict[str, str]]:
+    """What observation says of the machine, derived again. Here, because records know nothing of observing."""
+    from rvvbench.observe.rederive import disagreements
+
+    for row in record.rows:
+        load = row.expected.load.name if row.expected.load else None
+        for process in row.processes:
+            if process.observation is not None:
+                for text in disagreements(process.observation, events=process.events, load=load):
+                    where = f"row {row.name}, process {process.index}, observation"
+                    yield {"id": "observation", "where": where, "text": text}
 
 
 def _paths(refs: list[str], store: RecordStore) -> list[Path]:
