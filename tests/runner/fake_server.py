@@ -51,6 +51,8 @@ class Handler(BaseHTTPRequestHandler):
         info = {**arguments(sys.argv[1:]), "internal_states": [state]}
         if BEHAVIOUR == "other arguments":
             info |= {"random_seed": 1, "disable_radix_cache": False}
+        if BEHAVIOUR == "another server":
+            info |= {"port": 1}
         self.answer(200, json.dumps(info).encode())
 
     def do_POST(self) -> None:

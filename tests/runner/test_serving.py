@@ -145,6 +145,12 @@ def test_every_field_that_the_server_does_not_run_with_is_named(driver):
     assert not driver.events("attestation")
 
 
+def test_another_server_that_answers_on_the_port_is_told_from_ours(driver):
+    assert driver.run("another server") == 1
+    assert driver.error()["type"] == "server-args"
+    assert "port: given " in driver.error()["message"]
+
+
 def test_a_port_in_use_is_told_before_anything_is_started(driver):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -167,6 +173,13 @@ def test_a_server_killed_in_mid_run_is_told_within_two_seconds(driver):
     [end] = driver.events("server_end")
     assert (end["exit_code"], end["signal"]) == (None, 9)
     assert driver.nothing_is_left()
+
+
+def test_a_server_that_dies_in_a_warm_up_is_told_as_that_and_not_as_a_failed_request(driver):
+    driver.unlucky(0)
+    assert driver.run("dies") == 1
+    assert (driver.error()["type"], driver.error()["phase"]) == ("server-died", "c1-warmup")
+    assert [event["kind"] for event in driver.events("request_error")] == ["connection"]
 
 
 def test_a_worker_that_dies_ends_the_run_although_the_server_lives_on(driver):
