@@ -23,7 +23,8 @@ from rvvbench.record.schema import (
     Validity,
 )
 from rvvbench.record.store import Entry, RecordStore, read_record, to_json
-from rvvbench.record.table import Table, comparison_table
+from rvvbench.record.table import comparison_table
+from rvvbench.record.table_parts import Table
 from rvvbench.record.validity import assess
 from rvvbench.record.verify import verify
 

@@ -14,7 +14,8 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from rvvbench.record.schema import Record
-from rvvbench.record.table import Cell, Column, Line, Table, comparison_table
+from rvvbench.record.table import comparison_table
+from rvvbench.record.table_parts import Cell, Column, Line, Table
 
 TABLE_SCHEMA = "rvvbench/table/1"
 _TEXT_COLUMNS = {"variant", "cache", "tokens", "validity"}
@@ -53,6 +54,8 @@ def render_markdown(record: Record) -> str:
         lines += [f"**{_escaped(line.name)} is INVALID:**", ""]
         lines += [f"- {_escaped(reason)}" for reason in line.reasons]
         lines.append("")
+    lines += [f"- {_escaped(answer)}" for answer in table.answers]
+    lines += [""] if table.answers else []
     lines += [f"{number}. {_escaped(note)}" for number, note in enumerate(table.notes, start=1)]
     lines += [""] if table.notes else []
     lines += [f"- {_escaped(remark)}" for remark in table.remarks]
@@ -79,6 +82,7 @@ def render_json(record: Record) -> str:
         "columns": [_plain_column(column) for column in table.columns],
         "rows": [_plain_line(table, line) for line in table.lines],
         "agreement": record.agreement.model_dump(mode="json"),
+        **({"answers": list(table.answers)} if table.answers else {}),
         "remarks": list(table.remarks),
         "replay": table.replay,
     }
@@ -181,6 +185,8 @@ def _print_below(table: Table, console: Console) -> None:
     below = RichTable.grid(padding=(0, 2))
     below.add_column(style="cyan", no_wrap=True)
     below.add_column(overflow="fold")
+    for index, answer in enumerate(table.answers):
+        below.add_row(Text("" if index else "Answer"), Text(answer, style="bold"))
     for number, note in enumerate(table.notes, start=1):
         below.add_row(Text(f"[{number}]"), Text(note))
     for index, remark in enumerate(table.remarks):
@@ -227,7 +233,10 @@ def _plain_column(column: Column) -> dict[str, Any]:
 
 def _plain_line(table: Table, line: Line) -> dict[str, Any]:
     cells = {column.key: _plain_cell(cell) for column, cell in zip(table.columns, line.cells, strict=True)}
-    return {"name": line.name, "valid": not line.reasons, "reasons": list(line.reasons), "cells": cells}
+    plain = {"name": line.name, "valid": not line.reasons, "reasons": list(line.reasons), "cells": cells}
+    if line.figures is not None:
+        plain["figures"] = {name: figure.model_dump(mode="json") for name, figure in line.figures.items()}
+    return plain
 
 
 def _plain_cell(cell: Cell) -> dict[str, Any]:

@@ -78,7 +78,8 @@ class Load:
 
 def loads(events: Events) -> tuple[Load, ...]:
     """Every load whose `load_start` can be read, in order; one that was started twice is not complete."""
-    ended = {end.get("load"): end.get("complete") is True for end in named(events, "load_end")}
+    ends = [end for end in named(events, "load_end") if isinstance(end.get("load"), str)]
+    ended = {end["load"]: end.get("complete") is True for end in ends}
     starts = [start for start in named(events, "load_start") if isinstance(start.get("load"), str)]
     names = [start["load"] for start in starts]
     found: dict[str, Load] = {}

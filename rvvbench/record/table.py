@@ -5,16 +5,17 @@ Rendering is apart (`render`), so that a terminal, Markdown and JSON cannot disa
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
-from rvvbench.record.metrics import definition_of
-from rvvbench.record.schema import Record, Row, RowAgreement, RowFigure
+from rvvbench.record import serving_table
+from rvvbench.record.figure_set import definition_of
+from rvvbench.record.schema import Expected, Record, Row, RowAgreement, RowFigure
+from rvvbench.record.table_parts import GIB, MIB, Cell, Column, Line, Notes, Table, significant
+from rvvbench.record.tokens import reference_of
 
-MIB = 1024.0**2
-GIB = 1024.0**3
 RATIO_OF = "decode_rate_tokens_per_s"
+
+_RATES = {RATIO_OF: "decode rates", serving_table.GAIN_OF: "throughputs"}
 
 EMULATED_BANNER = "EMULATED: not board timings; memory includes the emulator"
 
@@ -27,73 +28,9 @@ _FIGURES = (
 )
 
 
-@dataclass(frozen=True)
-class Column:
-    """`unit` and `definition` are null for columns without figures."""
-
-    key: str
-    title: str
-    unit: str | None = None
-    definition: str | None = None
-
-
-@dataclass(frozen=True)
-class Cell:
-    """`text` is what is shown; `value`, `min` and `max` are exact, in the unit of the record's figure (bytes, not MiB).
-
-    `spread` is the shown form of min to max where there are several processes; `reason` why a figure is null.
-    """
-
-    text: str
-    value: float | str | None
-    min: float | None = None
-    max: float | None = None
-    n: int | None = None
-    spread: str | None = None
-    reason: str | None = None
-
-
-@dataclass(frozen=True)
-class Line:
-    """One row of the record; `reasons` are empty exactly when it is valid."""
-
-    name: str
-    cells: tuple[Cell, ...]
-    reasons: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Table:
-    """`facts` are pairs of name and text to show above, `notes` what cells cite by number, `remarks` the rest."""
-
-    run_id: str
-    experiment: str
-    title: str
-    banner: str | None
-    relocked: str | None
-    facts: tuple[tuple[str, str], ...]
-    columns: tuple[Column, ...]
-    lines: tuple[Line, ...]
-    notes: tuple[str, ...]
-    remarks: tuple[str, ...]
-    replay: str
-
-
-@dataclass
-class _Notes:
-    """Numbers each different text once, in the order of first use."""
-
-    texts: list[str] = field(default_factory=list)
-
-    def cite(self, text: str) -> str:
-        if text not in self.texts:
-            self.texts.append(text)
-        return f"n/a [{self.texts.index(text) + 1}]"
-
-
 def comparison_table(record: Record) -> Table:
     """The table of all rows, in the record's order. Raises: ValueError where two definitions would share a column."""
-    notes = _Notes()
+    notes = Notes()
     columns = _columns(record)
     return Table(
         run_id=record.run_id,
@@ -107,53 +44,59 @@ def comparison_table(record: Record) -> Table:
         notes=tuple(notes.texts),
         remarks=_remarks(record),
         replay=record.replay,
+        answers=serving_table.answers(record) if record.heading.workload == "serving" else (),
     )
 
 
-def significant(value: float, digits: int = 3) -> str:
-    """`value` in decimal, with at least `digits` significant digits and every digit before the point: 2 -> "2.00"."""
-    if value == 0:
-        return "0"
-    # Rounded first: 0.9996 has its first digit before the point once it is rounded to three digits.
-    magnitude = math.floor(math.log10(abs(float(f"{value:.{digits - 1}e}"))))
-    return f"{value:.{max(0, digits - 1 - magnitude)}f}"
-
-
 def _columns(record: Record) -> tuple[Column, ...]:
-    columns = [Column("variant", "Variant"), Column("cache", "Cache")]
+    serving = record.heading.workload == "serving"
+    columns = [Column("variant", "Variant")]
+    # A server's table is wide, and its cache state is of interest only where there is one.
+    if not serving or any(row.cache_state != "none" for row in record.rows):
+        columns.append(Column("cache", "Cache"))
     if any(row.concurrency is not None for row in record.rows):
         columns.append(Column("concurrency", "Conc."))
-    for name, title in _FIGURES:
+    if any(row.rate_per_s is not None for row in record.rows):
+        columns.append(Column("rate", "Rate", "1/s"))
+    for name, title in serving_table.FIGURES if serving else _FIGURES:
         present = [row.figures[name] for row in record.rows if name in row.figures]
-        definitions = {figure.definition for figure in present} or {definition_of(name, emulated=record.emulated).id}
+        expected = record.rows[0].expected
+        definitions = {figure.definition for figure in present} or {definition_of(name, expected).id}
         if len(definitions) > 1:
             raise ValueError(f"two definitions of {name} cannot share a column: {', '.join(sorted(definitions))}")
-        columns.append(Column(name, title, _unit(name, present), definitions.pop()))
-        if name == RATIO_OF:
+        columns.append(Column(name, title, _unit(name, present, expected), definitions.pop()))
+        if not serving and name == RATIO_OF:
             columns.append(Column("ratio", "Ratio", "emulated" if record.emulated else "to first"))
+        if serving and name == serving_table.GAIN_OF:
+            columns.append(Column("gain", "Gain", "emulated" if record.emulated else "to first"))
     return (*columns, Column("tokens", "Tokens"), Column("validity", "Validity"))
 
 
-def _unit(name: str, figures: Sequence[RowFigure]) -> str:
+def _unit(name: str, figures: Sequence[RowFigure], expected: Expected) -> str:
     if not name.endswith("_bytes"):
-        return definition_of(name, emulated=False).unit
+        return definition_of(name, expected).unit
     largest = max((figure.max for figure in figures if figure.max is not None), default=0.0)
     return "GiB" if largest >= GIB else "MiB"
 
 
-def _line(record: Record, row: Row, columns: Sequence[Column], notes: _Notes) -> Line:
-    return Line(row.name, tuple(_cell(record, row, column, notes) for column in columns), _reasons(row))
+def _line(record: Record, row: Row, columns: Sequence[Column], notes: Notes) -> Line:
+    cells = tuple(_cell(record, row, column, notes) for column in columns)
+    return Line(row.name, cells, _reasons(row), figures=row.figures if row.expected.load else None)
 
 
-def _cell(record: Record, row: Row, column: Column, notes: _Notes) -> Cell:
+def _cell(record: Record, row: Row, column: Column, notes: Notes) -> Cell:
     if column.key == "variant":
         return Cell(row.variant, row.variant)
     if column.key == "cache":
         return Cell(row.cache_state, row.cache_state)
     if column.key == "concurrency":
         return Cell("-" if row.concurrency is None else str(row.concurrency), row.concurrency)
+    if column.key == "rate":
+        return Cell("-" if row.rate_per_s is None else f"{row.rate_per_s:g}", row.rate_per_s)
     if column.key == "ratio":
-        return _ratio(record.rows[0], row)
+        return _ratio(record.rows[0], row, RATIO_OF)
+    if column.key == "gain":
+        return _ratio(serving_table.first_of(record, row), row, serving_table.GAIN_OF)
     if column.key == "tokens":
         return _tokens(record, row, notes)
     if column.key == "validity":
@@ -161,7 +104,7 @@ def _cell(record: Record, row: Row, column: Column, notes: _Notes) -> Cell:
     return _figure(row, column, notes)
 
 
-def _figure(row: Row, column: Column, notes: _Notes) -> Cell:
+def _figure(row: Row, column: Column, notes: Notes) -> Cell:
     figure = row.figures.get(column.key)
     if figure is None or figure.median is None or figure.min is None or figure.max is None:
         reason = (figure.reason if figure else None) or "the record lacks this figure"
@@ -171,18 +114,18 @@ def _figure(row: Row, column: Column, notes: _Notes) -> Cell:
     return Cell(significant(figure.median / scale), figure.median, figure.min, figure.max, figure.n, spread)
 
 
-def _ratio(first: Row, row: Row) -> Cell:
+def _ratio(first: Row, row: Row, name: str) -> Cell:
     if not (first.validity.valid and row.validity.valid):
         return Cell("-", None, reason="a ratio needs two valid rows")
-    ours, theirs = row.figures.get(RATIO_OF), first.figures.get(RATIO_OF)
+    ours, theirs = row.figures.get(name), first.figures.get(name)
     if ours is None or theirs is None or ours.median is None or theirs.median is None:
-        return Cell("-", None, reason="a ratio needs two decode rates")
+        return Cell("-", None, reason=f"a ratio needs two {_RATES[name]}")
     ratio = ours.median / theirs.median
-    return Cell(f"{significant(ratio, 2 if ratio >= 2 else 3)}x", ratio)
+    return Cell(f"{significant(ratio, 2 if name == RATIO_OF and ratio >= 2 else 3)}x", ratio)
 
 
-def _tokens(record: Record, row: Row, notes: _Notes) -> Cell:
-    if row.name == record.agreement.reference:
+def _tokens(record: Record, row: Row, notes: Notes) -> Cell:
+    if reference_of(record.rows, row) is row:
         return Cell("reference", "reference")
     found = _agreement_of(record, row)
     if found is None or found.tokens_equal is None:
@@ -222,10 +165,11 @@ def _facts(record: Record) -> tuple[tuple[str, str], ...]:
     place = f"{target.kind} ({target.name})" if target.name else target.kind
     if target.kind == "host":
         place += f", {record.rows[0].expected.machine}: no RVV, not board timings"
+    shape = f"batch {heading.batch_size}" if heading.requests is None else f"{heading.requests} requests for each load"
     threads = sorted({row.expected.threads for row in record.rows})
     return (
         ("Model", f"{heading.model}, {heading.weights} weights, {heading.dtype}, TP {heading.tensor_parallel}"),
-        ("Shape", f"batch {heading.batch_size}, {heading.input_len} tokens in, {heading.output_len} out"),
+        ("Shape", f"{shape}, {heading.input_len} tokens in, {heading.output_len} out"),
         ("Target", f"{place}, {', '.join(map(str, threads))} thread{'' if threads == [1] else 's'}"),
         ("Image", f"{record.image.name} {record.image.arch} {record.image.digest[:19]}"),
         ("Run", record.run_id),
@@ -242,7 +186,9 @@ def _remarks(record: Record) -> tuple[str, ...]:
     for row in record.rows:
         found = _agreement_of(record, row)
         if found is not None and found.tokens_equal is not None:
-            remarks.append(_agreement_remark(record.agreement.reference, found))
+            remarks.append(_agreement_remark(found.reference or record.agreement.reference, found))
+    if record.heading.workload == "serving":
+        remarks += serving_table.remarks(record)
     return (*remarks, *record.notes)
 
 
@@ -255,5 +201,5 @@ def _agreement_remark(reference: str, found: RowAgreement) -> str:
     margin = "" if parted.reference_margin is None else f" (its top-2 margin there: {parted.reference_margin:.2g})"
     return (
         f"Tokens of {found.row} part from {reference} at output token {parted.position + 1} of sequence "
-        f"{parted.sequence}: {parted.token} for {parted.reference_token}{margin}{known} before."
+        f"{parted.sequence}: {parted.token} for {parted.reference_token}{margin}{f'{known} before' if known else ''}."
     )

@@ -283,5 +283,6 @@ def record(*of_rows: Row, **changes: Any) -> Record:
             requests=one.load.requests,
         ),
         "manifest": manifest(of_rows),
+        "replay": "rvvbench serve llama-serve --target emulated",
     }
     return sample.record(*of_rows, **{**fields, **changes})

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rvvbench.record.schema import Record
-from rvvbench.record.table import Cell, comparison_table, significant
+from rvvbench.record.table import comparison_table
+from rvvbench.record.table_parts import Cell, significant
 
 from . import sample
 

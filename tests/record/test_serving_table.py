@@ -1,0 +1,160 @@
+"""What does concurrency 2 gain, and what does it cost each request? The table that says so."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from rvvbench.record.render import render_json, render_markdown
+from rvvbench.record.schema import Record
+from rvvbench.record.table import comparison_table
+
+from . import sample, serving_sample
+from .sample import MIB
+from .serving_sample import events, expected, load, ran, routes, row
+from .test_render import terminal
+from .test_table import cells, shown
+
+OBSERVED: dict[str, Any] = {"schema": "rvvbench/observation/1", "reasons": []}
+
+
+def board() -> Record:
+    processes = [ran(events(emulated=False), OBSERVED)]
+    return serving_sample.record(*(row(expects=expected(c, emulated=False), processes=processes) for c in (1, 2)))
+
+
+def test_the_sample_has_these_cells() -> None:
+    record = serving_sample.record()
+    assert shown(record, 1) == {
+        "variant": "torch-native",
+        "concurrency": "2",
+        "ttft_median_s": "6.00",
+        "itl_median_s": "0.625",
+        "decode_rate_median_tokens_per_s": "1.60",
+        "decode_rate_global_tokens_per_s": "3.20",
+        "throughput_output_tokens_per_s": "1.54",
+        "gain": "1.25x",
+        "e2e_median_s": "10.4",
+        "peak_rss_bytes": "750",
+        "decoded_at_full_batch_percent": "100",
+        "tokens": "reference",
+        "validity": "valid",
+    }
+    # The gain is to the first concurrency of the same variant, not to another variant.
+    assert [shown(record, index)["gain"] for index in range(4)] == ["1.00x", "1.25x", "1.00x", "1.25x"]
+    assert [shown(record, index)["tokens"] for index in range(4)] == ["reference", "reference", "equal", "equal"]
+    assert cells(record, 1)["gain"].value == (32 / 20.75) / (32 / 26)
+
+
+def test_each_variant_has_a_sentence_that_answers() -> None:
+    assert comparison_table(serving_sample.record()).answers == (
+        "EMULATED: torch-native: concurrency 2 gives 1.25x the output throughput of concurrency 1; a request waits "
+        "2.00x as long for its first token and decodes at 0.800x the rate.",
+        "EMULATED: rvv-kernels: concurrency 2 gives 1.25x the output throughput of concurrency 1; a request waits "
+        "2.00x as long for its first token and decodes at 0.800x the rate.",
+    )
+
+
+def test_a_board_is_not_called_emulated() -> None:
+    table = comparison_table(board())
+    assert [line.reasons for line in table.lines] == [(), ()]
+    assert table.answers[0].startswith("torch-native: concurrency 2 gives 1.25x")
+    assert {column.key: column.unit for column in table.columns}["gain"] == "to first"
+    ours = {column.definition for column in table.columns if column.definition}
+    theirs = {column.definition for column in comparison_table(serving_sample.record()).columns if column.definition}
+    assert len(ours) == len(theirs) == 8 and not ours & theirs
+
+
+def test_an_invalid_row_has_no_gain_and_no_answer() -> None:
+    broken = [e for e in events() if not (e["event"] == "load_end" and e["load"] == "c2")]
+    record = serving_sample.record(row(1), row(2, processes=[ran(broken)]))
+    assert (cells(record, 1)["gain"].text, cells(record, 1)["gain"].reason) == ("-", "a ratio needs two valid rows")
+    (answer,) = comparison_table(record).answers
+    text = "torch-native: what concurrency 2 gains over concurrency 1 is not known, for that needs two valid rows."
+    assert answer == f"EMULATED: {text}"
+
+
+def test_what_is_not_measured_is_left_out_of_the_answer() -> None:
+    rows = [row(expects=expected(c, output_len=1)) for c in (1, 2)]
+    valid = {"validity": rows[0].validity.of(())}
+    figures = {**rows[0].figures, "decode_rate_median_tokens_per_s": rows[0].figures["ttft_p99_s"]}
+    rows = [one.model_copy(update={**valid, "figures": {**one.figures, **figures}}) for one in rows]
+    answer = comparison_table(serving_sample.record(*rows)).answers[0]
+    assert answer.endswith("a request waits 1.00x as long for its first token.")
+
+
+def test_start_up_is_said_apart() -> None:
+    remarks = comparison_table(serving_sample.record()).remarks
+    text = "in no other figure: torch-native 25.0 s, rvv-kernels 25.0 s."
+    assert [remark for remark in remarks if remark.endswith(text)]
+
+
+def test_a_first_chunk_of_several_tokens_is_said() -> None:
+    happened = events()
+    first = next(e for e in happened if e["event"] == "chunk" and e["request"] == "c1-0")
+    first["token_ids"] = [11, 12]
+    remarks = comparison_table(serving_sample.record(row(1, processes=[ran(happened)]))).remarks
+    text = "request c1-0: TTFT is an upper bound, its first chunk carries 2 tokens"
+    assert f"torch-native/none/c1, process 0, {text}." in remarks
+
+
+def test_an_open_loop_shows_its_rate() -> None:
+    open_loop = load(None, name="fixed-0.5", mode="open", arrivals="fixed", rate_per_s=0.5)
+    rows = (row(1), row(expects=expected(1, load=open_loop, routing=routes(4))))
+    record = serving_sample.record(*rows)
+    assert (shown(record, 0)["concurrency"], shown(record, 0)["rate"]) == ("1", "-")
+    assert (shown(record, 1)["concurrency"], shown(record, 1)["rate"]) == ("-", "0.5")
+    assert "what 0.5 requests/s (fixed) gains over concurrency 1" in comparison_table(record).answers[0]
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 160])
+def test_no_line_is_wider_than_the_console(width: int) -> None:
+    processes = [ran(events(pid=pid, faster=faster)) for pid, faster in ((1, 1.0), (2, 1.5), (3, 2.0))]
+    several = [row(expects=expected(c, processes=3), processes=processes) for c in (1, 2)]
+    for record in (serving_sample.record(), serving_sample.record(*several)):
+        text = terminal(record, width)
+        assert max(len(line) for line in text.splitlines()) <= width
+        assert "…" not in text
+
+
+def test_at_120_columns_each_row_is_a_line() -> None:
+    lines = [" ".join(line.split()) for line in terminal(serving_sample.record(), 120).splitlines()]
+    assert "rvv-kernels 2 3.00 0.312 3.20 6.40 3.08 1.25x 5.19 750 100 equal valid" in lines
+    assert any(line.startswith("Answer EMULATED: torch-native: concurrency 2 gives 1.25x") for line in lines)
+
+
+def test_three_servers_fit_160_columns() -> None:
+    processes = [ran(events(pid=pid, faster=faster)) for pid, faster in ((1, 1.0), (2, 1.5), (3, 2.0))]
+    several = [row(expects=expected(c, processes=3), processes=processes) for c in (1, 2)]
+    lines = [" ".join(line.split()) for line in terminal(serving_sample.record(*several), 160).splitlines()]
+    assert any(line.startswith("torch-native 2 4.00 0.417 2.40") for line in lines)
+    assert any(line.startswith("3.00-6.00") for line in lines)
+
+
+def test_markdown_has_the_same_answers() -> None:
+    text = render_markdown(serving_sample.record())
+    table = [line for line in text.splitlines() if line.startswith("|")]
+    assert table[0] == (
+        "| Variant | Conc. | TTFT s | ITL s | Decode tok/s | Global tok/s | Output tok/s | Gain emulated | E2E s "
+        "| Peak RSS MiB | Full batch % | Tokens | Validity |"
+    )
+    assert len({line.count("|") for line in table}) == 1
+    assert "- EMULATED: torch-native: concurrency 2 gives 1.25x the output throughput of concurrency 1;" in text
+
+
+def test_json_has_every_figure_of_a_row_with_percentiles_that_say_what_they_lack() -> None:
+    table = json.loads(render_json(serving_sample.record()))
+    assert table["answers"][0].startswith("EMULATED: torch-native")
+    figures = table["rows"][1]["figures"]
+    assert figures["ttft_p90_s"]["median"] is None
+    assert figures["ttft_p90_s"]["reason"] == "4 samples: the 90th percentile needs 29"
+    assert figures["ready_s"]["median"] == 25.0
+    assert figures["peak_rss_sum_bytes"]["median"] == 750 * MIB // 4 + 750 * MIB + 750 * MIB // 7
+
+
+def test_a_one_batch_table_has_nothing_of_it() -> None:
+    table = json.loads(render_json(sample.record()))
+    assert "answers" not in table and "figures" not in table["rows"][0]
+    assert comparison_table(sample.record()).answers == ()
