@@ -1,6 +1,7 @@
 """Records: schema, metrics, validity, store, verification and rendering. Knows none of the other rooms."""
 
 from rvvbench.record.build import Ran, build_process, build_record, build_row
+from rvvbench.record.definitions_table import definitions_table
 from rvvbench.record.events import EventsRead, parse_events, read_events
 from rvvbench.record.finding import Finding
 from rvvbench.record.identity import canonical_json, digest, identity
@@ -9,6 +10,7 @@ from rvvbench.record.render import render_json, render_markdown, render_terminal
 from rvvbench.record.schema import (
     CacheState,
     Expected,
+    ExpectedLoad,
     Figure,
     Heading,
     Image,
@@ -35,6 +37,7 @@ __all__ = [
     "Entry",
     "EventsRead",
     "Expected",
+    "ExpectedLoad",
     "Figure",
     "Finding",
     "Heading",
@@ -57,6 +60,7 @@ __all__ = [
     "build_row",
     "canonical_json",
     "comparison_table",
+    "definitions_table",
     "derive_process",
     "digest",
     "identity",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
 from rich import box
@@ -13,6 +12,8 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from rvvbench.record.markdown import escaped, markdown_line
+from rvvbench.record.render_definitions import definitions_markdown, definitions_plain, print_definitions
 from rvvbench.record.schema import Record
 from rvvbench.record.table import comparison_table
 from rvvbench.record.table_parts import Cell, Column, Line, Table
@@ -23,8 +24,11 @@ _REASONS_SHOWN = 8
 _NAME_WIDTHS = {"variant": 16, "cache": 9}
 
 
-def render_terminal(record: Record, console: Console) -> None:
-    """Print the table; where it is too wide for the console, with the figures down and the rows across."""
+def render_terminal(record: Record, console: Console, *, definitions: bool = False) -> None:
+    """Print the table; where it is too wide for the console, with the figures down and the rows across.
+
+    With `definitions` (here and below) also the table of other tools' definitions.
+    """
     table = comparison_table(record)
     _print_heading(table, console)
     wide = _across(table)
@@ -36,35 +40,37 @@ def render_terminal(record: Record, console: Console) -> None:
             console.print(part)
     _print_invalid(table, console)
     _print_below(table, console)
+    if definitions:
+        print_definitions(record, console)
 
 
-def render_markdown(record: Record) -> str:
+def render_markdown(record: Record, *, definitions: bool = False) -> str:
     """The table in Markdown (GitHub's dialect), ending in a newline."""
     table = comparison_table(record)
-    lines = [f"### {_escaped(table.experiment)}: {_escaped(table.title)}", ""]
+    lines = [f"### {escaped(table.experiment)}: {escaped(table.title)}", ""]
     for banner in (table.banner, table.relocked):
         if banner:
-            lines += [f"> **{_escaped(banner)}**", ""]
-    lines += [f"- {name}: {_escaped(text)}" for name, text in table.facts]
-    lines += ["", _markdown_line([_titled(column) for column in table.columns])]
-    lines.append(_markdown_line(["---" if column.key in _TEXT_COLUMNS else "--:" for column in table.columns]))
-    lines += [_markdown_line([_escaped(_with_spread(cell)) for cell in line.cells]) for line in table.lines]
+            lines += [f"> **{escaped(banner)}**", ""]
+    lines += [f"- {name}: {escaped(text)}" for name, text in table.facts]
+    lines += ["", markdown_line([_titled(column) for column in table.columns])]
+    lines.append(markdown_line(["---" if column.key in _TEXT_COLUMNS else "--:" for column in table.columns]))
+    lines += [markdown_line([escaped(_with_spread(cell)) for cell in line.cells]) for line in table.lines]
     lines.append("")
     for line in _invalid(table):
-        lines += [f"**{_escaped(line.name)} is INVALID:**", ""]
-        lines += [f"- {_escaped(reason)}" for reason in line.reasons]
+        lines += [f"**{escaped(line.name)} is INVALID:**", ""]
+        lines += [f"- {escaped(reason)}" for reason in line.reasons]
         lines.append("")
-    lines += [f"- {_escaped(answer)}" for answer in table.answers]
+    lines += [f"- {escaped(answer)}" for answer in table.answers]
     lines += [""] if table.answers else []
-    lines += [f"{number}. {_escaped(note)}" for number, note in enumerate(table.notes, start=1)]
+    lines += [f"{number}. {escaped(note)}" for number, note in enumerate(table.notes, start=1)]
     lines += [""] if table.notes else []
-    lines += [f"- {_escaped(remark)}" for remark in table.remarks]
+    lines += [f"- {escaped(remark)}" for remark in table.remarks]
     lines += [f"- Definitions: {', '.join(f'{title} `{id_}`' for title, id_ in _definitions(table))}"]
     lines += [f"- Replay: `{table.replay}`"]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" + (f"\n{definitions_markdown(record)}" if definitions else "")
 
 
-def render_json(record: Record) -> str:
+def render_json(record: Record, *, definitions: bool = False) -> str:
     """The table as one JSON document (`rvvbench/table/1`): exact figures with unit, definition, extremes and reason."""
     table = comparison_table(record)
     plain = {
@@ -85,6 +91,7 @@ def render_json(record: Record) -> str:
         **({"answers": list(table.answers)} if table.answers else {}),
         "remarks": list(table.remarks),
         "replay": table.replay,
+        **({"definitions": definitions_plain(record)} if definitions else {}),
     }
     return json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -212,17 +219,6 @@ def _titled(column: Column) -> str:
 
 def _with_spread(cell: Cell) -> str:
     return f"{cell.text} ({cell.spread})" if cell.spread else cell.text
-
-
-def _markdown_line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _escaped(text: str) -> str:
-    """Text that Markdown shows as it is, also inside a table."""
-    for character in "\\|*_`<>[]":
-        text = text.replace(character, f"\\{character}")
-    return " ".join(text.split())
 
 
 def _plain_column(column: Column) -> dict[str, Any]:

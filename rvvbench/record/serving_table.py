@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rvvbench.record.request_figures import flags
 from rvvbench.record.request_timeline import requests
 from rvvbench.record.schema import ExpectedLoad, Record, Row
-from rvvbench.record.table_parts import significant
+from rvvbench.record.table_parts import GIB, significant
 
 GAIN_OF = "throughput_output_tokens_per_s"
 WAIT = "ttft_median_s"
@@ -44,12 +44,13 @@ def answers(record: Record) -> tuple[str, ...]:
 
 
 def remarks(record: Record) -> list[str]:
-    """Start-up times, and what a reader of the requests' figures must know."""
+    """Start-up times, memory of the whole server, and what a reader of the requests' figures must know."""
     ready = ", ".join(f"{row.variant} {_seconds(row)}" for row in record.rows if first_of(record, row) is row)
     flagged = list(dict.fromkeys(_flags(record)))
     more = len(flagged) - _FLAGS_SHOWN
     return [
         f"Start-up, from the spawn to the first generation and in no other figure: {ready}.",
+        f"Peak RSS is of a server's largest process; of all together: {', '.join(_memory(record))}.",
         *(f"{text}." for text in flagged[:_FLAGS_SHOWN]),
         *([f"{more} more requests have chunks with several tokens."] if more > 0 else []),
     ]
@@ -84,6 +85,17 @@ def _seconds(row: Row) -> str:
         return f"unknown ({figure.reason})"
     spread = f" ({significant(figure.min)}-{significant(figure.max)})" if figure.n > 1 else ""
     return f"{significant(figure.median)} s{spread}"
+
+
+def _memory(record: Record) -> Iterator[str]:
+    """Of each variant, after its last load: a server's memory grows from load to load."""
+    for variant, row in {row.variant: row for row in record.rows}.items():
+        found = [
+            f"{what} {significant(median / GIB)} GiB"
+            for name, what in (("peak_rss_sum_bytes", "peaks add up to"), ("pss_sum_bytes", "PSS"))
+            if (median := row.figures[name].median) is not None
+        ]
+        yield f"{variant} {' and '.join(found) or 'unknown'}"
 
 
 def _flags(record: Record) -> Iterator[str]:

@@ -16,7 +16,7 @@ from rvvbench.record.request_timeline import Load, RequestTimeline, loads, reque
 from rvvbench.record.schema import Expected, ExpectedLoad, Process, Reason
 from rvvbench.record.server_passes import pass_reasons
 from rvvbench.record.serving import in_flight_peak
-from rvvbench.record.timeline import NotMeasuredError
+from rvvbench.record.timeline import NS_PER_S, NotMeasuredError
 
 WARMUP = "-warmup"
 """A load's warm-up is the load of its name and this ending."""
@@ -180,6 +180,8 @@ def _loaded(expected: Expected, process: Process) -> Found:
         seen = f"{found.mode}, concurrency {found.concurrency}, arrivals {arrivals}, rate {found.rate_per_s}"
         wanted = f"{declared.mode}, {declared.concurrency}, {declared.arrivals}, {declared.rate_per_s}"
         yield "load", f"load {declared.name} was {seen}, declared {wanted}"
+    if declared.arrivals == "fixed" and declared.rate_per_s:
+        yield from _evenly(declared.name, requests(process.events, declared.name), declared.rate_per_s)
     for reason in assess_load(
         found,
         requests(process.events),
@@ -188,6 +190,16 @@ def _loaded(expected: Expected, process: Process) -> Found:
         output_len=expected.output_len,
     ):
         yield reason.id, reason.text
+
+
+def _evenly(load: str, asked: Sequence[RequestTimeline], rate_per_s: float) -> Found:
+    """Requests at fixed arrivals were due at equal distances. When they were sent is theirs to show: `queue_s`."""
+    for index, one in enumerate(asked):
+        due_ns = asked[0].scheduled_ns + round(index * NS_PER_S / rate_per_s)
+        if abs(one.scheduled_ns - due_ns) > 1:
+            text = f"request {one.id} was due {(one.scheduled_ns - due_ns) / NS_PER_S:+.6f} s off the rate"
+            yield "arrivals", f"load {load}: {text} of {rate_per_s:g}/s"
+            return
 
 
 def _is_like(found: Load, declared: ExpectedLoad) -> bool:

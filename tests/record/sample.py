@@ -27,6 +27,9 @@ PACKED_ROUTES = (
 
 IMAGE = Image(name="rvvbench-runtime", digest="sha256:" + "ef" * 32, arch="riscv64")
 
+OBSERVED = {"schema": "rvvbench/observation/1", "reasons": []}
+"""What a watcher leaves who saw nothing wrong."""
+
 Event = dict[str, Any]
 
 
@@ -148,8 +151,11 @@ def events(
     ]
 
 
-def ran(*processes: Sequence[Mapping[str, Any]], damage: Sequence[str] = ()) -> list[Ran]:
-    return [Ran(EventsRead(tuple(dict(event) for event in process), tuple(damage))) for process in processes]
+def ran(
+    *processes: Sequence[Mapping[str, Any]], damage: Sequence[str] = (), observation: Mapping[str, Any] | None = None
+) -> list[Ran]:
+    read = [EventsRead(tuple(dict(event) for event in process), tuple(damage)) for process in processes]
+    return [Ran(one, observation=observation) for one in read]
 
 
 def row(
@@ -158,7 +164,8 @@ def row(
     """A row of as many processes as it expects; `of` goes to `events`."""
     expects = expects or expected()
     if processes is None:
-        processes = ran(*(events(expects=expects, pid=100 + index, **of) for index in range(expects.processes)))
+        happened = (events(expects=expects, pid=100 + index, **of) for index in range(expects.processes))
+        processes = ran(*happened, observation=OBSERVED if expects.on_board else None)
     return build_row(variant=variant, cache_state="none", expected=expects, processes=processes)
 
 

@@ -214,7 +214,8 @@ def row(concurrency: int = 1, *, packed: bool = False, processes: Sequence[Ran] 
     expects = of.pop("expects", None) or expected(concurrency, packed=packed)
     if processes is None:
         pids = range(100, 100 + expects.processes)
-        processes = [ran(events(packed=packed, pid=pid, emulated=expects.emulated, **of)) for pid in pids]
+        seen = sample.OBSERVED if expects.on_board else None
+        processes = [ran(events(packed=packed, pid=pid, emulated=expects.emulated, **of), seen) for pid in pids]
     assert expects.load is not None
     return build_row(
         variant="rvv-kernels" if packed else "torch-native",

@@ -296,6 +296,25 @@ def test_a_failed_request_of_another_load_leaves_the_row_valid() -> None:
     assert [id_ for id_, _ in said(after(change, 1))] == ["error", "process-failed"]
 
 
+def test_an_open_loop_must_have_had_its_arrivals() -> None:
+    """The sample's requests come one after the other, every 6.5 s."""
+    fields = {"mode": "open", "concurrency": None, "arrivals": "fixed", "rate_per_s": 1 / 6.5}
+    open_loop = load(None, name="c1", **{name: value for name, value in fields.items() if name != "concurrency"})
+
+    def change(of: list[Event]) -> list[Event]:
+        return setting("load_start", where={"load": "c1-warmup"}, **fields)(
+            setting("load_start", where={"load": "c1"}, **fields)(of)
+        )
+
+    expects = expected(1, load=open_loop, routing=serving_sample.routes(4))
+    assert said(after(change, expects=expects)) == []
+
+    def late(of: list[Event]) -> list[Event]:
+        return setting("request_start", where={"request": "c1-2"}, scheduled_ns=3 * 10**9)(change(of))
+
+    assert "arrivals" in [id_ for id_, _ in said(after(late, expects=expects))]
+
+
 def test_servers_that_generate_other_tokens_make_the_row_invalid() -> None:
     processes = [ran(events(pid=1)), ran(events(pid=2, first_token=12))]
     found = row(expects=expected(2, processes=2), processes=processes).validity

@@ -48,7 +48,14 @@ def said(validity: Validity) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(
-    "expects", [sample.expected(), kernels(), sample.expected(batch_size=2), sample.expected(processes=3)]
+    "expects",
+    [
+        sample.expected(),
+        kernels(),
+        sample.expected(batch_size=2),
+        sample.expected(processes=3),
+        sample.expected(emulated=False),
+    ],
 )
 def test_a_row_that_did_what_was_declared_is_valid(expects: Expected) -> None:
     assert said(assess(sample.row(expects=expects))) == []
@@ -343,6 +350,20 @@ def test_a_reason_says_in_which_process() -> None:
     bad = setting("environment", torch_threads=4)(sample.events(pid=2))
     row = sample.row(expects=expects, processes=sample.ran(sample.events(pid=1), bad))
     assert [(reason.id, reason.process) for reason in row.validity.reasons] == [("threads", 1)]
+
+
+def test_a_board_that_nobody_watched_proves_nothing() -> None:
+    board = sample.expected(emulated=False)
+    row = sample.row(expects=board, processes=sample.ran(sample.events(expects=board)))
+    assert [id_ for id_, _ in said(row.validity)] == ["not-observed"]
+    host = sample.expected(emulated=False, vlen_bits=None)
+    assert said(sample.row(expects=host, processes=sample.ran(sample.events(expects=host))).validity) == []
+
+
+def test_what_a_watcher_found_wrong_is_a_reason_for_one_batch_too() -> None:
+    observation = {**sample.OBSERVED, "reasons": [{"id": "swapped", "text": "3 pages were swapped out"}]}
+    row = sample.row(processes=sample.ran(sample.events(), observation=observation))
+    assert [(reason.id, reason.process) for reason in row.validity.reasons] == [("swapped", 0)]
 
 
 def test_a_compile_cache_state_that_nothing_proves_is_invalid() -> None:

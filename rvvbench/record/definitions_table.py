@@ -1,0 +1,181 @@
+"""The requests of each row under our definitions and under those of other tools; and SGLang's own tool beside ours.
+
+As data; `render_definitions` shows it. Times are medians in s: over the requests of a load (ITL: over all its gaps
+together), and over the row's servers where there are several.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rvvbench.record.events import named
+from rvvbench.record.metrics import emulated_id
+from rvvbench.record.other_tools import OTHER_DEFINITIONS, TOOLS, definitions, medians_s
+from rvvbench.record.request_timeline import RequestTimeline, is_count, requests
+from rvvbench.record.schema import Figure, Process, Record, Row, RowFigure
+from rvvbench.record.table import EMULATED_BANNER
+
+OURS = "ours"
+METRICS = ("ttft", "tpot", "itl")
+
+_NOTES = {
+    "ttft": "its clock starts before it connects, and stops at the first visible text",
+    "tpot": "its latency runs to the end of the answer",
+    "itl": "between chunks with visible text, shared evenly among their tokens; taken after parsing",
+    "e2e": "from before it connects to the end of the answer",
+}
+
+
+@dataclass(frozen=True)
+class Time:
+    """A median in s, null exactly when `reason` says why; `definition` is an id, or the tool's own name of it."""
+
+    value_s: float | None
+    definition: str
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class DefinitionLine:
+    """A row's requests under the definitions of one tool, or ours."""
+
+    row: str
+    tool: str
+    times: Mapping[str, Time]
+
+
+@dataclass(frozen=True)
+class CrossLine:
+    """One metric of one server: from our requests, from the same by SGLang's definition, and from SGLang's own tool,
+    which asked the same server with other prompts. `difference_percent` is of the tool's to ours.
+    """
+
+    row: str
+    process: int
+    metric: str
+    ours: Time
+    as_tool: Time
+    tool: Time
+    difference_percent: float | None
+    note: str
+
+
+@dataclass(frozen=True)
+class DefinitionsTable:
+    """`texts` are pairs of a definition's id and what it means."""
+
+    banner: str | None
+    lines: tuple[DefinitionLine, ...]
+    cross_check: tuple[CrossLine, ...]
+    texts: tuple[tuple[str, str], ...]
+    remarks: tuple[str, ...]
+
+
+def definitions_table(record: Record) -> DefinitionsTable:
+    """Of every row of a serving record; of one batch it is empty, and says why."""
+    serving = [row for row in record.rows if row.expected.load is not None]
+    remarks = [] if serving else ["One batch sends no requests: other tools' definitions do not apply."]
+    if serving and not any(chunk.get("has_text") is not None for row in serving for chunk in _chunks(row)):
+        remarks.append("The server sent token ids and no text: every chunk with tokens counts as visible for SGLang.")
+    cross = tuple(line for row in serving for process in row.processes for line in _cross(row, process))
+    if cross:
+        remarks.append("SGLang's own tool asked the same server, after our loads and with prompts of its own.")
+    texts = [(id_, f"{one.text} {one.formula}") for id_, one in OTHER_DEFINITIONS.items()]
+    return DefinitionsTable(
+        banner=EMULATED_BANNER if record.emulated else None,
+        lines=tuple(line for row in serving for line in _lines(row)),
+        cross_check=cross,
+        texts=tuple((emulated_id(id_) if record.emulated else id_, text) for id_, text in texts) if serving else (),
+        remarks=tuple(remarks),
+    )
+
+
+def _lines(row: Row) -> Iterator[DefinitionLine]:
+    yield DefinitionLine(row.name, OURS, {metric: _ours(row.figures[f"{metric}_median_s"]) for metric in METRICS})
+    asked = [_requests(row, process) for process in row.processes]
+    for tool in TOOLS:
+        times = {metric: _over_servers([_as_tool(row, one, tool, metric) for one in asked]) for metric in METRICS}
+        yield DefinitionLine(row.name, tool, times)
+
+
+def _ours(figure: RowFigure | Figure) -> Time:
+    value = figure.median if isinstance(figure, RowFigure) else figure.value
+    return Time(value, figure.definition, figure.reason)
+
+
+def _requests(row: Row, process: Process) -> tuple[RequestTimeline, ...]:
+    return requests(process.events, row.expected.load.name if row.expected.load else None)
+
+
+def _as_tool(row: Row, asked: Sequence[RequestTimeline], tool: str, metric: str) -> Time:
+    id_ = f"{metric}.as_{tool}/1"
+    id_ = emulated_id(id_) if row.expected.emulated else id_
+    value = medians_s(asked)[tool][metric]
+    if value is not None:
+        return Time(value, id_)
+    reason = "no request" if not asked else "no gap between chunks"
+    for one in asked:
+        figure: Figure = getattr(definitions(one)[tool], metric)
+        if figure.reason:
+            reason = f"request {one.id}: {figure.reason}"
+            break
+    return Time(None, id_, reason)
+
+
+def _over_servers(times: Sequence[Time]) -> Time:
+    if not times:
+        return Time(None, "-", "no process ran")
+    lacking = next((one for one in times if one.value_s is None), None)
+    if lacking is not None:
+        return lacking
+    known = [one.value_s for one in times if one.value_s is not None]
+    return Time(float(statistics.median(known)), times[0].definition)
+
+
+def _cross(row: Row, process: Process) -> Iterator[CrossLine]:
+    """For the row whose concurrency the tool had."""
+    for event in named(process.events, "cross_check"):
+        if row.concurrency is None or _option(event, "--max-concurrency") != str(row.concurrency):
+            continue
+        asked = _requests(row, process)
+        for metric in (*METRICS, "e2e"):
+            ours = _ours(process.figures[f"{metric}_median_s"])
+            tool = _of_the_tool(event, "e2e_latency" if metric == "e2e" else metric)
+            as_tool = Time(None, "-", "no other definition of it is kept")
+            if metric in METRICS:
+                as_tool = _as_tool(row, asked, "sglang", metric)
+            difference = _difference_percent(tool.value_s, ours.value_s)
+            yield CrossLine(row.name, process.index, metric, ours, as_tool, tool, difference, _NOTES[metric])
+
+
+def _difference_percent(value: float | None, to: float | None) -> float | None:
+    return None if value is None or not to else 100 * (value / to - 1)
+
+
+def _of_the_tool(event: Mapping[str, Any], metric: str) -> Time:
+    name = f"median_{metric}_ms"
+    source = f"{event.get('tool')} {event.get('version')} {name}"
+    raw = event.get("raw")
+    if not isinstance(raw, dict):
+        return Time(None, source, "the cross-check left no result")
+    if not is_count(raw.get("completed")) or raw["completed"] != event.get("requests"):
+        return Time(None, source, f"it completed {raw.get('completed')} of {event.get('requests')} requests")
+    value = raw.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+        return Time(None, source, f"its result has no {name}")
+    return Time(value / 1000, source)
+
+
+def _option(event: Mapping[str, Any], name: str) -> str | None:
+    argv = event.get("argv")
+    if not isinstance(argv, list) or name not in argv[:-1]:
+        return None
+    return str(argv[argv.index(name) + 1])
+
+
+def _chunks(row: Row) -> Iterator[Mapping[str, Any]]:
+    for process in row.processes:
+        yield from named(process.events, "chunk")
