@@ -13,7 +13,7 @@ from typing import Any
 from rvvbench.record.attestation import Event, Found, kernel_reasons, named_of, of_load
 from rvvbench.record.events import SCHEMA, named
 from rvvbench.record.request_timeline import Load, RequestTimeline, loads, requests
-from rvvbench.record.schema import Expected, ExpectedLoad, Process, Reason
+from rvvbench.record.schema import Expected, Process, Reason
 from rvvbench.record.server_passes import pass_reasons
 from rvvbench.record.serving import in_flight_peak
 from rvvbench.record.timeline import NS_PER_S, NotMeasuredError
@@ -144,7 +144,7 @@ def _moments(what: str, events: Sequence[Event]) -> list[tuple[str, Any]]:
 
 
 def _warmed_up(expected: Expected, process: Process) -> Found:
-    """A warm-up of the measured shape and concurrency came to its end before the load."""
+    """A closed loop of the measured shape, with as many requests as the load can have in flight, came to its end."""
     declared = expected.load
     assert declared is not None
     name = declared.name + WARMUP
@@ -152,11 +152,14 @@ def _warmed_up(expected: Expected, process: Process) -> Found:
     if found is None:
         yield "warmup", f"load {declared.name} had no warm-up: there is no load {name}"
         return
-    if found.measured or not found.complete or not _is_like(found, declared):
-        yield "warmup", f"load {name} is no complete warm-up like load {declared.name}: {found}"
+    if found.measured or not found.complete or (found.mode, found.concurrency) != ("closed", declared.in_flight):
+        yield "warmup", f"load {name} is no complete warm-up for load {declared.name}: {found}"
     asked = requests(process.events, name)
-    if not asked:
-        yield "warmup", f"load {name} had no request"
+    if len(asked) < declared.in_flight:
+        yield (
+            "warmup",
+            f"load {name} had {len(asked)} requests, load {declared.name} can have {declared.in_flight} at once",
+        )
     for one in asked:
         shape = (one.prompt_tokens, one.tokens)
         if one.error or one.end_ns is None:
@@ -176,7 +179,8 @@ def _loaded(expected: Expected, process: Process) -> Found:
     if not found.measured:
         yield "load", f"load {declared.name} was run as a warm-up"
     arrivals = named_of(process.events, "load_start", declared.name)[0].get("arrivals")
-    if not _is_like(found, declared) or arrivals != declared.arrivals:
+    kind = (found.mode, found.concurrency, arrivals, found.rate_per_s)
+    if kind != (declared.mode, declared.concurrency, declared.arrivals, declared.rate_per_s):
         seen = f"{found.mode}, concurrency {found.concurrency}, arrivals {arrivals}, rate {found.rate_per_s}"
         wanted = f"{declared.mode}, {declared.concurrency}, {declared.arrivals}, {declared.rate_per_s}"
         yield "load", f"load {declared.name} was {seen}, declared {wanted}"
@@ -200,14 +204,6 @@ def _evenly(load: str, asked: Sequence[RequestTimeline], rate_per_s: float) -> F
             text = f"request {one.id} was due {(one.scheduled_ns - due_ns) / NS_PER_S:+.6f} s off the rate"
             yield "arrivals", f"load {load}: {text} of {rate_per_s:g}/s"
             return
-
-
-def _is_like(found: Load, declared: ExpectedLoad) -> bool:
-    return (found.mode, found.concurrency, found.rate_per_s) == (
-        declared.mode,
-        declared.concurrency,
-        declared.rate_per_s,
-    )
 
 
 def _attested(expected: Expected, process: Process) -> Found:

@@ -18,8 +18,8 @@ from .sample import KERNELS, MIB, Event, S
 LAYERS = 2
 REQUESTS = 4
 PROJECTIONS = ("qkv_proj", "o_proj", "gate_up_proj", "down_proj", "lm_head")
-TTFT_S = {1: 3.0, 2: 6.0}
-STEP_S = {1: 0.5, 2: 0.625}
+TTFT_S = {1: 3.0, 2: 6.0, 4: 12.0}
+STEP_S = {1: 0.5, 2: 0.625, 4: 0.75}
 SERVER_ARGS = {
     "model_path": "/rvvbench/model",
     "device": "cpu",

@@ -133,6 +133,16 @@ WRONG: list[tuple[Change, str, str]] = [
         "request c2-warmup-1 of the warm-up did not end: http: 500",
     ),
     (
+        setting("load_start", where={"load": "c2-warmup"}, requests=2, event="x"),
+        "warmup",
+        "load c2 had no warm-up: there is no load c2-warmup",
+    ),
+    (
+        dropping("request_start", request="c2-warmup-1"),
+        "warmup",
+        "load c2-warmup had 1 requests, load c2 can have 2 at once",
+    ),
+    (
         dropping("chunk", request="c2-warmup-1", total_tokens=8),
         "warmup",
         "request c2-warmup-1 of the warm-up had 64 tokens in and 7 out, declared 64 and 8",
@@ -296,23 +306,24 @@ def test_a_failed_request_of_another_load_leaves_the_row_valid() -> None:
     assert [id_ for id_, _ in said(after(change, 1))] == ["error", "process-failed"]
 
 
+def open_loop(of: list[Event]) -> list[Event]:
+    """As if load c4 had been an open one, with a request due every second."""
+    for e in of:
+        if e["event"] == "load_start" and e["load"] == "c4":
+            e.update(mode="open", concurrency=None, arrivals="fixed", rate_per_s=1.0)
+        if e["event"] == "request_start" and e["load"] == "c4":
+            e["scheduled_ns"] += (int(e["request"][-1]) - 4) * 10**9
+    return of
+
+
 def test_an_open_loop_must_have_had_its_arrivals() -> None:
-    """The sample's requests come one after the other, every 6.5 s."""
-    fields = {"mode": "open", "concurrency": None, "arrivals": "fixed", "rate_per_s": 1 / 6.5}
-    open_loop = load(None, name="c1", **{name: value for name, value in fields.items() if name != "concurrency"})
-
-    def change(of: list[Event]) -> list[Event]:
-        return setting("load_start", where={"load": "c1-warmup"}, **fields)(
-            setting("load_start", where={"load": "c1"}, **fields)(of)
-        )
-
-    expects = expected(1, load=open_loop, routing=serving_sample.routes(4))
-    assert said(after(change, expects=expects)) == []
-
-    def late(of: list[Event]) -> list[Event]:
-        return setting("request_start", where={"request": "c1-2"}, scheduled_ns=3 * 10**9)(change(of))
-
-    assert "arrivals" in [id_ for id_, _ in said(after(late, expects=expects))]
+    declared = load(None, name="c4", mode="open", arrivals="fixed", rate_per_s=1.0)
+    expects = expected(load=declared, routing=serving_sample.routes(4))
+    assert said(row(expects=expects, processes=[ran(open_loop(events((4,))))]).validity) == []
+    late = setting("request_start", where={"request": "c4-2"}, scheduled_ns=10**9)(open_loop(events((4,))))
+    found = said(row(expects=expects, processes=[ran(late)]).validity)
+    assert [id_ for id_, _ in found] == ["arrivals"]
+    assert found[0][1].startswith("load c4: request c4-2 was due -")
 
 
 def test_servers_that_generate_other_tokens_make_the_row_invalid() -> None:
