@@ -106,11 +106,11 @@ def _print(record: Record, output: Output) -> None:
     from rvvbench.record.render import render_json, render_markdown, render_terminal
 
     if output.json:
-        typer.echo(render_json(record))
+        typer.echo(render_json(record, definitions=output.definitions))
     elif output.markdown:
-        typer.echo(render_markdown(record))
+        typer.echo(render_markdown(record, definitions=output.definitions))
     else:
-        render_terminal(record, out)
+        render_terminal(record, out, definitions=output.definitions)
 
 
 def settings_of(settings: list[str], *, weights: str | None, repeat: int | None) -> list[str]:
