@@ -149,8 +149,8 @@ class Watch:
         `window`: start and end of what was measured (`window_of` tells it from the events), None for the whole
         process. May be asked for several windows of one process.
         """
-        after = self.conditions_after or snapshot(self.observer.edges.roots)
-        self.conditions_after = after
+        # A look now would show what others did since: of a container that nobody watched, nothing is known.
+        after = self.conditions_after or self.conditions_before
         samples = self.samples or [self._unwatched("the container had ended before it could be watched")]
         target, governors = self.observer.target, self.observer.governors
         kept = enclosing(self.conditions_before, after, samples, window)

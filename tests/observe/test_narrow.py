@@ -88,3 +88,14 @@ def test_without_samples_there_is_nothing_to_keep() -> None:
     assert enclosing(before, after, [{"event": "sampler_end", "error": "x"}], None) == [
         {"event": "sampler_end", "error": "x"}
     ]
+
+
+def test_the_only_look_at_cooling_devices_is_kept() -> None:
+    before, after, samples = quiet(200)
+    for one in samples:
+        one["conditions"]["cooling"] = None
+    samples[77]["conditions"]["cooling"] = {}
+    window = (10 * 10**9, 190 * 10**9)
+    kept = enclosing(before, after, samples, window)
+    assert 78 in [one["t_ns"] // 10**9 for one in kept]
+    assert assess(before, after, kept, RULES, window=window) == assess(before, after, samples, RULES, window=window)

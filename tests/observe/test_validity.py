@@ -191,6 +191,13 @@ def test_a_sampler_that_failed_before_the_end_is_a_reason_and_one_after_it_is_no
     assert found.notes == ("the sampler failed after what was measured: OSError: full",)
 
 
+@pytest.mark.parametrize("window", [(-1, 5 * 10**9), (5 * 10**9, 10 * 10**9 + 1)])
+def test_a_window_outside_of_what_was_observed_is_a_reason(window: tuple[int, int]) -> None:
+    (reason,) = assess(*quiet(), BOARD, window=window).reasons
+    assert (reason.id, "lies outside" in reason.text) == ("not-observed", True)
+    assert assess(*quiet(), BOARD, window=(0, 10 * 10**9)).reasons == ()
+
+
 def test_what_the_gate_waited_for_in_vain_is_a_reason_on_a_board_only() -> None:
     waited = Waited(120.0, 121, (), (Finding("load", "1.00 CPUs were at work"),), ())
     (reason,) = assess(*quiet(), BOARD, waited=waited).reasons
@@ -223,3 +230,9 @@ def test_a_window_that_no_look_encloses_is_judged_by_all_that_there_is() -> None
     before, after, samples = quiet()
     looks = stretch_of(before, after, samples, window=(-(10**9), 99 * 10**9)).looks
     assert (looks[0].t_s, looks[-1].t_s) == (0.0, 10.0)
+
+
+def test_looks_at_one_moment_make_a_stretch_too() -> None:
+    before, after, samples = quiet()
+    (look,) = stretch_of(before, after, [samples[4], samples[4]], window=(5 * 10**9, 5 * 10**9)).looks
+    assert look.t_s == 5.0

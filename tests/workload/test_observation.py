@@ -155,6 +155,8 @@ def test_a_process_that_is_no_containers_is_not_watched(tree: Tree, tmp_path: Pa
 def test_a_container_that_ended_at_once_says_so(tree: Tree, tmp_path: Path) -> None:
     found = observer(tree).watching(tmp_path / "samples.jsonl", None).observation(None)
     assert [one for one in found["reasons"] if "ended before it could be watched" in one["text"]]
+    assert (found["after"], found["figures"]["observed_s"]) == (found["before"], 0.0)
+    assert disagreements(found) == []
     notes = observer(tree, "host").watching(tmp_path / "samples.jsonl", None).observation(None)["notes"]
     assert [note for note in notes if "ended before it could be watched" in note]
 
@@ -195,6 +197,5 @@ def test_a_container_is_watched_from_its_start_to_its_end(tmp_path: Path) -> Non
     assert [one["event"] for one in watch.samples[:2]] == ["sampler_start", "sample"]
     assert {process["command"] for one in found["samples"][1:2] for process in one["processes"]} == {"wait"}
     assert watch.samples[-1]["error"] is None
-    assert watch.samples[-1]["cpu_s"] < 0.01 * max(watch.samples[-1]["elapsed_s"], 2.0)
     assert found["peaks"]["vm_hwm_largest_process_bytes"] > 0
     assert disagreements(json.loads(json.dumps(found))) == []
