@@ -1,4 +1,4 @@
-"""Which process of a server is which, and whether those that it cannot do without are there."""
+"""Which process of a server is which, and which of them it cannot do without."""
 
 from __future__ import annotations
 
@@ -17,11 +17,6 @@ def roles(server: int, scheduler: int, proc: Path = memory.PROC) -> dict[int, st
     tree = memory.descendants(server, memory.parents(proc))
     known = {server: "server", scheduler: "scheduler"}
     return {pid: known.get(pid) or _titled(pid, proc) or "other" for pid in tree}
-
-
-def missing(workers: dict[int, str], proc: Path = memory.PROC) -> list[str]:
-    """Those of `workers` that have ended, in words."""
-    return [f"the {role} (pid {pid})" for pid, role in workers.items() if memory.status(pid, proc) is None]
 
 
 def _titled(pid: int, proc: Path) -> str | None:

@@ -15,7 +15,7 @@ import traceback
 from collections.abc import Coroutine, Sequence
 from typing import Any, NoReturn
 
-from . import environment, hardware, memory, pins, server_processes, supervisor
+from . import environment, hardware, memory, pins, supervisor
 from .child import Child
 from .events import Events
 from .failure import PinFailed, RunnerError, ServingFailed, Terminated
@@ -33,6 +33,8 @@ ENDING = (signal.SIGTERM, signal.SIGINT)
 HURRIED_S = 5.0
 # SGLang's own watchdog ends the server when a worker has died, and logs how it died.
 SAYS_WHY_S = 1.2
+# A worker that comes later is asked for by name (`Run.workers`); the others are small.
+LOOKS_A_TREE = 8
 
 
 def main(spec: ServingSpec, launch: Sequence[str] = LAUNCH) -> int:
@@ -117,12 +119,23 @@ async def unless_it_dies(run: Run, server: Child, work: Coroutine[Any, Any, None
 
 
 async def watch(run: Run, server: Child) -> NoReturn:
-    """Sample the memory of the server's tree until the server, or a worker that it needs, is gone: ServingFailed."""
+    """Sample the memory of the server's tree until the server, or a worker that it needs, is gone: ServingFailed.
+
+    Runs in the loop that takes the tokens' times, so a look reads one small file for each process, and who belongs to
+    the tree is asked only at some of them.
+    """
+    tree: list[int] = []
+    looks = 0
     while True:
-        rss, processes = memory.rss_sum_bytes(memory.descendants(server.pid, memory.parents()))
-        if processes:
-            run.events.write("memory_tree", rss_sum_bytes=rss, processes=processes)
-        missing = server_processes.missing(run.workers)
+        if looks % LOOKS_A_TREE == 0:
+            tree = memory.descendants(server.pid, memory.parents())
+        looks += 1
+        seen = {pid: memory.status(pid) for pid in {*tree, *run.workers}}
+        known = [status for status in seen.values() if status is not None]
+        if known:
+            rss = sum(status.rss_bytes for status in known)
+            run.events.write("memory_tree", rss_sum_bytes=rss, processes=len(known))
+        missing = [f"the {role} (pid {pid})" for pid, role in run.workers.items() if seen[pid] is None]
         if missing:
             await server.ended_within(SAYS_WHY_S)
         code = server.code()

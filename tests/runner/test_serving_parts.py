@@ -87,11 +87,6 @@ def test_processes_are_known_by_their_titles_and_under_emulation_by_their_names(
     assert server_processes.roles(7, 9, proc) == {7: "server", 8: "other", 9: "scheduler", 10: "detokenizer"}
 
 
-def test_a_worker_that_is_gone_or_has_no_memory_any_more_is_missing(proc):
-    (proc / "9" / "status").write_text("State: Z (zombie)\n")
-    assert server_processes.missing({9: "scheduler", 10: "detokenizer"}, proc) == ["the scheduler (pid 9)"]
-
-
 def test_the_other_tool_is_asked_for_exact_lengths_and_nothing_from_the_network(tmp_path):
     line = cross_check.arguments(CrossCheck(30, 2, 64, 8, 1), 99, "/model", tmp_path / "r")
     pairs = dict(zip(line[:-3:2], line[1:-3:2], strict=True))
