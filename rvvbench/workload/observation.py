@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -128,17 +128,15 @@ class Watch:
             if file.write(line) != len(line):
                 raise OSError(f"{self.samples_path.name}: no room for a whole line")
 
+        elsewhere = f"process {pid} of this machine is not the container's: its engine runs elsewhere"
         with file:
             try:
                 if _is_of_a_container(pid, edges.roots):
                     with sampling(pid, emit, self.observer.pace, edges):
                         yield
                 else:
-                    emit(
-                        self._unwatched(
-                            f"process {pid} of this machine is not the container's: its engine runs elsewhere"
-                        )
-                    )
+                    with suppress(OSError):
+                        emit(self._unwatched(elsewhere))
                     yield
             finally:
                 self.conditions_after = snapshot(edges.roots)
