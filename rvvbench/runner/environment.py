@@ -26,7 +26,7 @@ DISABLED_MODELS = "SGLANG_DISABLED_MODEL_ARCHS"
 PLATFORM = "rvv"
 PLATFORM_CLASS = "sglang_rvv.platform.RvvPlatform"
 # Recorded in full beside the pinned packages.
-OF_INTEREST = ("numpy", "sglang_rvv", "sgl_kernel")
+OF_INTEREST = ("numpy", "sglang_rvv", "sgl_kernel_rvv")
 
 
 def recorded(environ: Mapping[str, str]) -> dict[str, str]:

@@ -33,7 +33,7 @@ ENDING = (signal.SIGTERM, signal.SIGINT)
 HURRIED_S = 5.0
 # SGLang's own watchdog ends the server when a worker has died, and logs how it died.
 SAYS_WHY_S = 1.2
-# A worker that comes later is asked for by name (`Run.workers`); the others are small.
+# The workers are looked at every time, whenever they came (`Run.workers`).
 LOOKS_A_TREE = 8
 
 
