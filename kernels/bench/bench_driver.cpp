@@ -5,7 +5,8 @@
 //                                          MIN_NS or more
 //
 // One line of JSON per case: {"case", "kernel", "macs", "calls", "ns": [whole nanoseconds of
-// `calls` calls, REPEATS times], "counters": {name: {"per_call": number or null, "reason"}}}.
+// `calls` calls, REPEATS times], "counters": {name: {"per_call": number or null, "reason"}}},
+// or {"case", "error"}.
 
 #include <linux/perf_event.h>
 
@@ -13,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <stdexcept>
 
 #include "counters.h"
 #include "workload.h"
@@ -66,7 +68,13 @@ std::string count(const Workload& work, int64_t calls) {
 }
 
 void time_case(const Case& of, int64_t repeats, int64_t min_ns) {
-  const Workload work = make_workload(of);
+  Workload work;
+  try {
+    work = make_workload(of);
+  } catch (const std::invalid_argument& error) {
+    std::printf("{\"case\": \"%s\", \"error\": \"%s\"}\n", of.text.c_str(), error.what());
+    return;
+  }
   const int64_t calls = calls_for(work, min_ns);
   std::string times;
   for (int64_t i = 0; i < repeats; ++i) {

@@ -1,15 +1,18 @@
 // Calls operators between marks, so that whoever traces the execution knows which blocks belong to
 // which call. Static and torch-free; `rvvbench kernels model` runs it under QEMU.
 //
-//   model_driver --list            one line a kernel of the registry
+//   model_driver --list            one line a kernel of the registry: name, operation, type of the
+//   left
+//                                  operand, "available" or "unavailable"
 //   model_driver CALLS CASE...     per case: mark, CALLS calls, mark, 2 * CALLS calls, mark
 //
-// One line of JSON per case: {"case", "kernel", "macs"}.
+// One line of JSON per case: {"case", "kernel", "macs"}, or {"case", "error"} and no marks.
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <stdexcept>
 #include <vector>
 
 #include "core/registry.h"
@@ -24,12 +27,21 @@ namespace kernel_bench {
 namespace {
 
 int list() {
-  for (const sgl_rvv::Kernel& kernel : sgl_rvv::kernels()) std::printf("%s\n", kernel.name);
+  for (const sgl_rvv::Kernel& kernel : sgl_rvv::kernels()) {
+    std::printf("%s %s %s %s\n", kernel.name, name_of(kernel.operation()), name_of(kernel.left),
+                sgl_rvv::cpu_features().has(kernel.needs) ? "available" : "unavailable");
+  }
   return 0;
 }
 
 void trace(const Case& of, int64_t calls) {
-  const Workload work = make_workload(of);
+  Workload work;
+  try {
+    work = make_workload(of);
+  } catch (const std::invalid_argument& error) {
+    std::printf("{\"case\": \"%s\", \"error\": \"%s\"}\n", of.text.c_str(), error.what());
+    return;
+  }
   work.call();  // what happens once (lazy initialisation) happens here
   rvvbench_mark();
   for (int64_t i = 0; i < calls; ++i) work.call();

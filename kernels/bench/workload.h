@@ -28,7 +28,7 @@ struct Case {
 
 struct Workload {
   std::string kernel;          // its name in the registry
-  int64_t macs;                // multiply-adds of one call
+  int64_t macs = 0;            // multiply-adds of one call
   std::function<void()> call;  // the whole operator: preparing the operands and the kernel
 };
 

@@ -12,7 +12,7 @@ from typing import Any
 import typer
 
 from rvvbench import __version__
-from rvvbench.cli import build, doctor, image, inventory, lock, run, serve, show, verify
+from rvvbench.cli import build, doctor, image, inventory, kernels, lock, run, serve, show, verify
 from rvvbench.cli.console import err, print_error
 from rvvbench.errors import EnvironmentLacks, RvvbenchError
 
@@ -51,6 +51,7 @@ app.command("show", epilog="Example: rvvbench show llama-one-batch")(show.show)
 app.command("lock", epilog="Example: rvvbench lock --check")(lock.lock)
 app.add_typer(image.app, name="image")
 app.command("build", epilog="Example: rvvbench build --arch riscv64")(build.build)
+app.add_typer(kernels.app, name="kernels")
 app.command("run", epilog="Example: rvvbench run llama-one-batch --target emulated")(run.run)
 app.command("serve", epilog="Example: rvvbench serve --concurrency 1,2 --target emulated")(serve.serve)
 app.command("verify", epilog="Example: rvvbench verify results/")(verify.verify)

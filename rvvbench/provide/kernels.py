@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Literal
 
 from rvvbench.engine.container import ContainerExit, ContainerSpec, Mount, run_container
 from rvvbench.engine.service import Engine
@@ -23,6 +24,11 @@ RECIPE_VERSION = 1
 DISTRIBUTION = "sgl_kernel_rvv"
 TIMEOUT_S = 1800.0
 SOURCES = ("build.sh", "csrc/**/*.h", "csrc/**/*.cpp", "python/sgl_kernel/**/*.py")
+
+
+Program = Literal["tests", "model", "bench"]
+PROGRAMS: dict[Program, str] = {"tests": "kernel_tests", "model": "model_driver", "bench": "bench_driver"}
+"""Target of build.sh -> the program that it makes."""
 
 
 @dataclass(frozen=True)
@@ -77,12 +83,17 @@ def build_kernels(build: Build, progress: Callable[[str], None]) -> KernelWheel:
 
 
 def build_kernel_tests(build: Build, progress: Callable[[str], None]) -> Path:
-    """The static test program of the kernels for `arch`; as `build_kernels`, but always compiled anew (10 s)."""
-    folder = build.state_dir / "kernels" / "tests" / build.arch
+    """The static test program of the kernels for `arch`; as `build_kernel_program`."""
+    return build_kernel_program("tests", build, progress)
+
+
+def build_kernel_program(target: Program, build: Build, progress: Callable[[str], None]) -> Path:
+    """A static program of `kernels/` for `arch`: as `build_kernels`, but always compiled anew (10 s)."""
+    folder = build.state_dir / "kernels" / target / build.arch
     with exclusive(folder.parent, build.arch):
-        progress(f"compiling the kernels' tests for {build.arch}")
-        _compile("tests", build, folder, progress)
-    return folder / "kernel_tests"
+        progress(f"compiling {PROGRAMS[target]} for {build.arch}")
+        _compile(target, build, folder)
+    return folder / PROGRAMS[target]
 
 
 def tidy_kernels(build: Build) -> None:

@@ -1,0 +1,1 @@
+"""What the kernels cost on a SpacemiT X60, without one: executed instructions counted, and priced by a timing model."""

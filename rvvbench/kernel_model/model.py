@@ -1,0 +1,188 @@
+"""The model from end to end: trace the driver, scale the counts, price the runs, put the rows together."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from rvvbench.errors import RvvbenchError
+from rvvbench.kernel_model import emulator
+from rvvbench.kernel_model.cases import Case
+from rvvbench.kernel_model.emulator import Traced, trace_program
+from rvvbench.kernel_model.flow import Flow, flow_of, steps_of_case
+from rvvbench.kernel_model.price import Prices, cycles, wanted
+from rvvbench.kernel_model.price import Sequence as PricedSequence
+from rvvbench.kernel_model.program import Program
+from rvvbench.kernel_model.report import Modelled, Row, Share
+from rvvbench.kernel_model.roofline import MACS_PER_CYCLE, roofs
+from rvvbench.kernel_model.scale import scaled, units_to_count
+from rvvbench.kernel_model.tally import tally
+from rvvbench.kernel_model.toolchain import Toolchain
+from rvvbench.progress import Progress
+
+MARK = "rvvbench_mark"
+CALLS = 1
+# Steps are kept to the digit, prices to the hundredth of a cycle; this many digits of a quotient are printed.
+_DIGITS = 6
+# A case whose counts do not scale is counted whole when it has at most this many multiply-adds: about a minute.
+WHOLE_LIMIT_MACS = 400_000_000
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A kernel of the registry as the driver lists it."""
+
+    name: str
+    operation: str
+    type: str
+    available: bool
+
+
+@dataclass(frozen=True)
+class Counted:
+    """The flow of a whole case and the sizes that it was counted at."""
+
+    kernel: str
+    flow: Flow
+    units: tuple[int, ...]
+
+
+def listed_kernels(driver: Path) -> list[Listed]:
+    """The registry of the driver, under the emulated X60."""
+    command = [emulator.qemu(), "-cpu", emulator.CPU, str(driver), "--list"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    if done.returncode != 0:
+        raise RvvbenchError(f"the driver does not list its kernels: {done.stderr.strip()[-500:]}", where=driver.name)
+    fields = [line.split() for line in done.stdout.splitlines()]
+    return [Listed(name, operation, kind, said == "available") for name, operation, kind, said in fields]
+
+
+def model(driver: Path, cases: Sequence[Case], toolchain: Toolchain, progress: Progress) -> list[Row]:
+    """A row for every case, in their order."""
+    progress.phase("disassembling the driver")
+    program = toolchain.disassemble(driver)
+    texts = {case: [case.text(units) for units in units_to_count(case.units)] for case in cases}
+    progress.phase(f"counting executed blocks of {len(cases)} cases under QEMU")
+    results = _count(driver, program, texts, progress)
+    again = [case for case, found in results.items() if found is None and case.macs <= WHOLE_LIMIT_MACS]
+    if again:
+        progress.phase(f"counting {len(again)} cases whole, whose counts do not grow evenly")
+        results |= _count(driver, program, {case: [case.whole] for case in again}, progress)
+    progress.phase("pricing with llvm-mca")
+    asked: dict[int, set[PricedSequence]] = {}
+    for found in results.values():
+        if isinstance(found, Counted):
+            for iterations, sequences in wanted(found.flow).items():
+                asked.setdefault(iterations, set()).update(sequences)
+    prices = toolchain.price(asked)
+    return [_row(case, results[case], prices) for case in cases]
+
+
+def _count(
+    driver: Path, program: Program, texts: Mapping[Case, Sequence[str]], progress: Progress
+) -> dict[Case, Counted | str | None]:
+    """By case: what was counted, why it cannot be, or None where the counts do not scale."""
+    unique = sorted({text for several in texts.values() for text in several})
+    code = min(program.instructions), max(program.instructions) + 1
+    traced = trace_program(
+        driver, unique, calls=CALLS, mark=program.address_of(MARK), code=code, progress=progress.line
+    )
+    place = dict(zip(unique, range(len(unique)), strict=True))
+    stretch = _stretches(traced)
+    results: dict[Case, Counted | str | None] = {}
+    same: dict[tuple[str, ...], Counted | str | None] = {}
+    for case, several in texts.items():
+        key = (*several, case.whole)
+        if key not in same:
+            same[key] = _counted(case, several, [(place[t], stretch[place[t]]) for t in several], traced, program)
+        results[case] = same[key]
+    return results
+
+
+def _stretches(traced: Traced) -> list[int | None]:
+    """For what the driver said of each case, its number among those that were executed, None where it was not."""
+    numbers: list[int | None] = []
+    executed = 0
+    for said in traced.said:
+        numbers.append(None if "error" in said else executed)
+        executed += "error" not in said
+    return numbers
+
+
+def _counted(
+    case: Case, texts: Sequence[str], places: Sequence[tuple[int, int | None]], traced: Traced, program: Program
+) -> Counted | str | None:
+    kernels, steps = [], []
+    try:
+        for place, number in places:
+            said = traced.said[place]
+            if number is None:
+                return str(said["error"])
+            kernels.append(str(said["kernel"]))
+            steps.append(steps_of_case(traced.trace, number, program, _is_library))
+        if len(set(kernels)) != 1:
+            return f"smaller parts of it run other kernels: {', '.join(sorted(set(kernels)))}"
+        units = units_to_count(case.units) if len(texts) > 1 else (case.units,)
+        if len(steps) == 1:
+            _check_macs(case, int(traced.said[places[0][0]]["macs"]))
+        total = steps[0] if len(steps) == 1 else scaled(dict(zip(units, steps, strict=True)), case.units)
+        if total is None:
+            return None
+        return Counted(kernels[0], flow_of(total, traced.trace, program), units)
+    except RvvbenchError as error:
+        return str(error)
+
+
+def _check_macs(case: Case, macs: int) -> None:
+    if macs != case.macs:
+        raise RvvbenchError(f"the driver computes {macs} multiply-adds where {case.macs} are meant", where=case.whole)
+
+
+def _is_library(function: str) -> bool:
+    """The operator, and what it calls of the C library; not the driver around it."""
+    return function not in ("main", MARK) and "kernel_bench" not in function
+
+
+def _row(case: Case, found: Counted | str | None, prices: Prices) -> Row:
+    modelled, reason = None, None
+    if isinstance(found, Counted):
+        modelled = _modelled(case, found, prices)
+    else:
+        reason = found or "its counts do not grow evenly with its size, and it is too large to be counted whole"
+    return Row(
+        operation=case.operation,
+        type=case.type,
+        model=case.model,
+        layer=case.layer,
+        sizes=dict(case.fixed),
+        case=case.whole,
+        macs=case.macs,
+        moved_bytes=case.moved_bytes,
+        modelled=modelled,
+        reason=reason,
+    )
+
+
+def _modelled(case: Case, found: Counted, prices: Prices) -> Modelled:
+    cost = cycles(found.flow, prices)
+    counts = tally(found.flow, emulator.VLEN_BITS)
+    in_order, floor = float(cost.in_order), float(cost.floor)
+    return Modelled(
+        kernel=found.kernel,
+        counted_units=list(found.units),
+        instructions=counts.instructions,
+        vector_instructions=counts.vector_instructions,
+        l1_loaded_bytes=counts.loaded_bytes,
+        l1_stored_bytes=counts.stored_bytes,
+        cycles_in_order=round(in_order, 2),
+        cycles_floor=round(floor, 2),
+        macs_per_cycle=round(case.macs / in_order, _DIGITS),
+        macs_per_cycle_floor=round(case.macs / floor, _DIGITS),
+        peak_share=round(case.macs / in_order / MACS_PER_CYCLE, _DIGITS),
+        roofline=[
+            Share(**{**asdict(roof), "modelled_s": round(roof.modelled_s, 9), "share": round(roof.share, _DIGITS)})
+            for roof in roofs(case.macs, case.moved_bytes, in_order)
+        ],
+    )

@@ -1,0 +1,79 @@
+"""The result of `rvvbench kernels model` as data: one document, equal to the digit at every run of equal inputs."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+SCHEMA: Literal["rvvbench/kernel-model/1"] = "rvvbench/kernel-model/1"
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class Share(_Part):
+    """The whole chip at one bandwidth; see roofline.py."""
+
+    bandwidth_bytes_per_s: int
+    modelled_s: float
+    share: float
+    bound: str
+
+
+class Modelled(_Part):
+    """Counts and prices of one core doing the whole call, data in L1.
+
+    `l1_loaded_bytes` and `l1_stored_bytes` are what executed loads and stores ask of the first-level cache, an upper
+    bound where vl is below VLMAX. `counted_units` are the sizes that were executed; more than one: scaled exactly.
+    """
+
+    kernel: str
+    counted_units: list[int]
+    instructions: int
+    vector_instructions: int
+    l1_loaded_bytes: int
+    l1_stored_bytes: int
+    cycles_in_order: float
+    cycles_floor: float
+    macs_per_cycle: float
+    macs_per_cycle_floor: float
+    peak_share: float
+    roofline: list[Share]
+
+
+class Row(_Part):
+    """One case. `modelled` is null where `reason` says why."""
+
+    operation: str
+    type: str
+    model: str
+    layer: str
+    sizes: dict[str, int]
+    case: str
+    macs: int
+    moved_bytes: int
+    modelled: Modelled | None
+    reason: str | None
+
+
+class Tools(_Part):
+    """What counted and priced."""
+
+    llvm: str
+    qemu: str
+    cpu: str
+    priced_as: str
+    toolchain_digest: str
+    program_sha256: str
+
+
+class Report(_Part):
+    """All cases, and which kernels of the registry they reached."""
+
+    schema_: Literal["rvvbench/kernel-model/1"] = Field(default=SCHEMA, alias="schema")
+    tools: Tools
+    kernels_modelled: list[str]
+    kernels_not_reached: list[str]
+    rows: list[Row]
