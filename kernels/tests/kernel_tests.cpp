@@ -18,12 +18,14 @@ namespace sgl_rvv::tests {
 
 // One function a test file.
 void test_packed_linear();
+void test_attention();
 
 namespace {
 
 using Test = void();
 constexpr Test* kTests[] = {
     test_packed_linear,
+    test_attention,
 };
 
 void list() {

@@ -9,16 +9,12 @@
 #include <cstdint>
 #include <variant>
 
+#include "core/attention.h"
 #include "core/cpu.h"
 #include "core/packed_linear.h"
 #include "core/row_major_linear.h"
 
 namespace sgl_rvv {
-
-struct DecodeAttention;
-struct ExtendAttention;
-using DecodeAttentionKernel = void(const DecodeAttention& call, int64_t begin, int64_t end);
-using ExtendAttentionKernel = void(const ExtendAttention& call, int64_t begin, int64_t end);
 
 enum class Operation { kPackedLinear, kRowMajorLinear, kDecodeAttention, kExtendAttention };
 enum class Type { kBf16, kFp16, kFp32 };

@@ -1,0 +1,271 @@
+// The two attention algorithms over tiles: what is converted, multiplied and reduced in which
+// order. `Tiles` says how, for one element type and instruction set (attention_tiles_*.h):
+//
+//   columns()                            keys of one tile
+//   keys(rows, count, head, staging, out)    -> out[head][columns()]: transposed FP32
+//   values(rows, count, head_v, out)         -> out[count][head_v]: FP32
+//   query(row, head, scale, out)             -> out[head] = scale * row
+//   product(a, lda, m, k, b, ldb, n, c, ldc)             c[m, n] = a[m, k] b[k, n]
+//   product_onto(factors, a, lda, ...)                   c[i, :] = factors[i] c[i, :] + (a b)[i, :]
+//   cap(scores, count, cap)              score -> cap * tanh(score / cap)
+//   maximum(scores, count)               -> the highest, NaN aside; -infinity where count is 0
+//   exponentiate(scores, count, m)       score -> exp(score - m); returns their sum
+//   renew(maximum, peak, factor, rows)   maximum -> max(maximum, peak), factor as of
+//   online_softmax.h normalised(row, count, by, out)      out[count] = row * by, FP32 store(row,
+//   count, by, out)           out[count] = round(row * by)
+//
+// A tile of keys is converted once for all queries of a group or of a unit; products accumulate in
+// vectors; one reduction for each query and block of keys.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "core/attention.h"
+#include "core/attention_scratch.h"
+#include "core/online_softmax.h"
+
+namespace sgl_rvv {
+
+// Rows of queries that one product computes at once: their accumulators fill the vector registers.
+constexpr int64_t kQueryTile = 6;
+
+// Of the keys of a block, those that a query sees: all, or (causal) those up to its own position.
+// Rows are queries, position by position, `group` heads each.
+struct Visibility {
+  int64_t first;  // keys that the first row's position sees; may be negative
+  int64_t group;  // 0: every row sees `first`
+  int64_t count;  // keys of the block
+
+  [[nodiscard]] int64_t of(int64_t row) const {
+    const int64_t seen = group == 0 ? first : first + row / group;
+    return std::clamp<int64_t>(seen, 0, count);
+  }
+};
+
+template <class Tiles>
+class AttentionBlocks {
+ public:
+  static void decode(const DecodeAttention& call, DecodeStage stage, int64_t begin, int64_t end,
+                     const Scratch& scratch) {
+    const DecodeScratch layout =
+        DecodeScratch::lay_out(scratch.data, call.sizes, call.splits, Tiles::columns());
+    checked(layout, scratch);
+    for (int64_t unit = begin; unit < end; ++unit) {
+      if (stage == DecodeStage::kAttend) {
+        attend(call, unit, layout);
+      } else {
+        merge(call, unit, layout);
+      }
+    }
+  }
+
+  static void extend(const ExtendAttention& call, int64_t begin, int64_t end,
+                     const Scratch& scratch) {
+    const ExtendScratch layout =
+        ExtendScratch::lay_out(scratch.data, call.sizes, call.largest_unit, Tiles::columns());
+    checked(layout, scratch);
+    for (int64_t unit = begin; unit < end; ++unit) extend_unit(call, call.units[unit], layout);
+  }
+
+ private:
+  static void start(const QueryBlock& queries, const AttentionSizes& sizes) {
+    std::fill_n(queries.output, queries.rows * sizes.head_v, 0.0F);
+    std::fill_n(queries.maximum, queries.rows, kNothingSeen);
+    std::fill_n(queries.sum, queries.rows, 0.0F);
+  }
+
+  // Scores of rows [first, first + rows) with the `count` keys of one tile, `offset` into the
+  // block.
+  static void score(const QueryBlock& queries, const KvBlock& block, int64_t head, int64_t first,
+                    int64_t rows, int64_t offset, const Visibility& visible) {
+    for (int64_t row = 0; row < rows; row += kQueryTile) {
+      const int64_t m = std::min(kQueryTile, rows - row);
+      const int64_t n = visible.of(first + row + m - 1);
+      Tiles::product(queries.query + (first + row) * head, head, m, head, block.keys, block.columns,
+                     n, block.scores + row * block.pitch + offset, block.pitch);
+    }
+  }
+
+  // Scores to exponentials, and the state of each row with them.
+  static void soften(const QueryBlock& queries, const KvBlock& block, float cap, int64_t first,
+                     int64_t rows, const Visibility& visible) {
+    for (int64_t row = 0; row < rows; ++row) {
+      float* scores = block.scores + row * block.pitch;
+      const int64_t count = visible.of(first + row);
+      if (cap > 0.0F) Tiles::cap(scores, count, cap);
+      queries.peak[first + row] = Tiles::maximum(scores, count);
+    }
+    Tiles::renew(queries.maximum + first, queries.peak + first, queries.factor + first, rows);
+    for (int64_t row = 0; row < rows; ++row) {
+      float* scores = block.scores + row * block.pitch;
+      const float reference = softmax_reference(queries.maximum[first + row]);
+      const float sum = Tiles::exponentiate(scores, visible.of(first + row), reference);
+      float& total = queries.sum[first + row];
+      total = total * queries.factor[first + row] + sum;
+    }
+  }
+
+  // Adds exponentials times values. In a tile of rows that do not all see the same keys, those that
+  // all see come first; a row never multiplies a value that it does not see, not even by 0: the
+  // value may be NaN.
+  static void weigh(const QueryBlock& queries, const KvBlock& block, int64_t head_v, int64_t first,
+                    int64_t rows, const Visibility& visible) {
+    for (int64_t row = 0; row < rows; row += kQueryTile) {
+      const int64_t m = std::min(kQueryTile, rows - row);
+      const float* weights = block.scores + row * block.pitch;
+      float* output = queries.output + (first + row) * head_v;
+      const int64_t shared = visible.of(first + row);
+      Tiles::product_onto(queries.factor + first + row, weights, block.pitch, m, shared,
+                          block.values, head_v, head_v, output, head_v);
+      for (int64_t i = 0; i < m;) {
+        const int64_t seen = visible.of(first + row + i);
+        int64_t end = i + 1;
+        while (end < m && visible.of(first + row + end) == seen) ++end;
+        if (seen > shared) {
+          Tiles::product_onto(nullptr, weights + i * block.pitch + shared, block.pitch, end - i,
+                              seen - shared, block.values + shared * head_v, head_v, head_v,
+                              output + i * head_v, head_v);
+        }
+        i = end;
+      }
+    }
+  }
+
+  static void attend(const DecodeAttention& call, int64_t unit, const DecodeScratch& scratch) {
+    const AttentionSizes& sizes = call.sizes;
+    const int64_t split = unit % call.splits;
+    const int64_t kv_head = unit / call.splits % sizes.kv_heads;
+    const int64_t sequence = unit / call.splits / sizes.kv_heads;
+    const int64_t* slots = call.slots + call.slots_begin[sequence];
+    const int64_t length = call.slots_begin[sequence + 1] - call.slots_begin[sequence];
+    const int64_t share = split_tokens(length, call.splits);
+    const int64_t begin = std::min(length, split * share);
+    const int64_t end = std::min(length, begin + share);
+    const int64_t first_head = kv_head * sizes.group();
+
+    const QueryBlock& queries = scratch.queries;
+    start(queries, sizes);
+    if (begin < end) {
+      for (int64_t row = 0; row < sizes.group(); ++row) {
+        Tiles::query(call.query.data + sequence * call.query.token_stride +
+                         (first_head + row) * call.query.head_stride,
+                     sizes.head, sizes.scale, queries.query + row * sizes.head);
+      }
+    }
+    const KvRows keys = call.keys.of(kv_head, slots);
+    const KvRows values = call.values.of(kv_head, slots);
+    for (int64_t token = begin; token < end; token += scratch.block.pitch) {
+      decode_block(sizes, scratch, keys.from(token), values.from(token),
+                   std::min(scratch.block.pitch, end - token));
+    }
+    for (int64_t row = 0; row < sizes.group(); ++row) {
+      float* partial = call.partials + sequence * call.partial_sequence_stride +
+                       (first_head + row) * call.partial_head_stride +
+                       split * call.partial_split_stride;
+      partial[sizes.head_v] = log_sum_exp(queries.maximum[row], queries.sum[row]);
+      if (begin < end) {
+        Tiles::normalised(queries.output + row * sizes.head_v, sizes.head_v,
+                          softmax_normaliser(queries.sum[row]), partial);
+      }
+    }
+  }
+
+  static void decode_block(const AttentionSizes& sizes, const DecodeScratch& scratch,
+                           const KvRows& keys, const KvRows& values, int64_t count) {
+    const QueryBlock& queries = scratch.queries;
+    const KvBlock& block = scratch.block;
+    for (int64_t tile = 0; tile < count; tile += block.columns) {
+      const int64_t here = std::min(block.columns, count - tile);
+      Tiles::keys(keys.from(tile), here, sizes.head, block.staging, block.keys);
+      score(queries, block, sizes.head, 0, queries.rows, tile, {here, 0, here});
+    }
+    soften(queries, block, sizes.cap, 0, queries.rows, {count, 0, count});
+    for (int64_t tile = 0; tile < count; tile += block.columns) {
+      const int64_t here = std::min(block.columns, count - tile);
+      Tiles::values(values.from(tile), here, sizes.head_v, block.values);
+      KvBlock part = block;
+      part.scores += tile;
+      if (tile > 0) std::fill_n(queries.factor, queries.rows, 1.0F);
+      weigh(queries, part, sizes.head_v, 0, queries.rows, {here, 0, here});
+    }
+  }
+
+  static void merge(const DecodeAttention& call, int64_t unit, const DecodeScratch& scratch) {
+    const AttentionSizes& sizes = call.sizes;
+    const int64_t head = unit % sizes.heads;
+    const int64_t sequence = unit / sizes.heads;
+    float* partials =
+        call.partials + sequence * call.partial_sequence_stride + head * call.partial_head_stride;
+    const int64_t stride = call.partial_split_stride;
+    const int64_t length = call.slots_begin[sequence + 1] - call.slots_begin[sequence];
+    const int64_t share = split_tokens(length, call.splits);
+    const int64_t used = (length + share - 1) / share;
+    for (int64_t split = used; split < call.max_splits; ++split) {
+      partials[split * stride + sizes.head_v] = kNothingSeen;
+    }
+    merge_weights(partials + sizes.head_v, stride, used, scratch.weights);
+    float* row = scratch.queries.output;
+    Tiles::product(scratch.weights, used, 1, used, partials, stride, sizes.head_v, row,
+                   sizes.head_v);
+    Tiles::store(
+        row, sizes.head_v, 1.0F,
+        call.output.data + sequence * call.output.token_stride + head * call.output.head_stride);
+  }
+
+  static void extend_unit(const ExtendAttention& call, const ExtendUnit& unit,
+                          const ExtendScratch& scratch) {
+    const AttentionSizes& sizes = call.sizes;
+    const ExtendSequence& sequence = call.sequences[unit.sequence];
+    const int64_t group = sizes.group();
+    const int64_t first_token = sequence.first + unit.position;
+    const int64_t first_head = unit.kv_head * group;
+    QueryBlock queries = scratch.queries;
+    queries.rows = unit.positions * group;
+    start(queries, sizes);
+    for (int64_t row = 0; row < queries.rows; ++row) {
+      Tiles::query(call.query.data + (first_token + row / group) * call.query.token_stride +
+                       (first_head + row % group) * call.query.head_stride,
+                   sizes.head, sizes.scale, queries.query + row * sizes.head);
+    }
+
+    const KvRows old_keys = call.keys.of(unit.kv_head, sequence.slots);
+    const KvRows old_values = call.values.of(unit.kv_head, sequence.slots);
+    for (int64_t token = 0; token < sequence.prefix; token += scratch.block.columns) {
+      const int64_t count = std::min(scratch.block.columns, sequence.prefix - token);
+      extend_block(sizes, queries, scratch.block, old_keys.from(token), old_values.from(token),
+                   {count, 0, count});
+    }
+    const KvRows new_keys = call.new_keys.of(unit.kv_head, nullptr).from(sequence.first);
+    const KvRows new_values = call.new_values.of(unit.kv_head, nullptr).from(sequence.first);
+    const int64_t seen = unit.position + unit.positions;
+    for (int64_t token = 0; token < seen; token += scratch.block.columns) {
+      const int64_t count = std::min(scratch.block.columns, seen - token);
+      extend_block(sizes, queries, scratch.block, new_keys.from(token), new_values.from(token),
+                   {unit.position + 1 - token, group, count});
+    }
+
+    for (int64_t row = 0; row < queries.rows; ++row) {
+      Tiles::store(queries.output + row * sizes.head_v, sizes.head_v,
+                   softmax_normaliser(queries.sum[row]),
+                   call.output.data + (first_token + row / group) * call.output.token_stride +
+                       (first_head + row % group) * call.output.head_stride);
+    }
+  }
+
+  static void extend_block(const AttentionSizes& sizes, const QueryBlock& queries,
+                           const KvBlock& block, const KvRows& keys, const KvRows& values,
+                           const Visibility& visible) {
+    Tiles::keys(keys, visible.count, sizes.head, block.staging, block.keys);
+    Tiles::values(values, visible.count, sizes.head_v, block.values);
+    for (int64_t row = 0; row < queries.rows; row += ExtendScratch::kScoreRows) {
+      const int64_t rows = std::min(ExtendScratch::kScoreRows, queries.rows - row);
+      if (visible.of(row + rows - 1) == 0) continue;
+      score(queries, block, sizes.head, row, rows, 0, visible);
+      soften(queries, block, sizes.cap, row, rows, visible);
+      weigh(queries, block, sizes.head_v, row, rows, visible);
+    }
+  }
+};
+
+}  // namespace sgl_rvv

@@ -1,0 +1,30 @@
+// The attention kernels by name; which of them exist depends on the architecture (registry.h lists
+// those that do).
+#pragma once
+
+#include "core/attention.h"
+
+namespace sgl_rvv {
+
+DecodeAttentionKernel decode_attention_bf16_portable;
+DecodeAttentionKernel decode_attention_fp16_portable;
+ExtendAttentionKernel extend_attention_bf16_portable;
+ExtendAttentionKernel extend_attention_fp16_portable;
+
+// RVV 1.0.
+DecodeAttentionKernel decode_attention_bf16_rvv;
+DecodeAttentionKernel decode_attention_fp16_rvv;
+ExtendAttentionKernel extend_attention_bf16_rvv;
+ExtendAttentionKernel extend_attention_fp16_rvv;
+
+// RVV 1.0 and Zvfh.
+DecodeAttentionKernel decode_attention_fp16_zvfh;
+ExtendAttentionKernel extend_attention_fp16_zvfh;
+
+// The exponential that the kernels above use (exp.h), over an array, so that it can be tested by
+// itself.
+using ExpKernel = void(const float* x, int64_t count, float* out);
+ExpKernel exp_nonpositive_portable;
+ExpKernel exp_nonpositive_rvv;
+
+}  // namespace sgl_rvv

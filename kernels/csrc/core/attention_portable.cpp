@@ -1,0 +1,143 @@
+// Attention in plain C++, for every machine: loops over fixed numbers of columns that the compiler
+// may keep in vector registers. Compiled with -ffp-contract=off, so that every architecture gives
+// the same bits.
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/attention_blocks.h"
+#include "core/attention_kernels.h"
+#include "core/bf16.h"
+#include "core/exp.h"
+#include "core/fp16.h"
+
+namespace sgl_rvv {
+namespace {
+
+constexpr int64_t kColumns = 32;
+
+struct Bf16 {
+  static float load(uint16_t bits) { return bf16_to_float(bits); }
+  static uint16_t round(float value) { return float_to_bf16(value); }
+};
+
+struct Fp16 {
+  static float load(uint16_t bits) { return fp16_to_float(bits); }
+  static uint16_t round(float value) { return float_to_fp16(value); }
+};
+
+template <class Element>
+struct PortableTiles {
+  static int64_t columns() { return kColumns; }
+
+  static void keys(const KvRows& rows, int64_t count, int64_t head, uint16_t* /*staging*/,
+                   float* out) {
+    for (int64_t token = 0; token < count; ++token) {
+      const uint16_t* row = rows.row(token);
+      for (int64_t i = 0; i < head; ++i) out[i * kColumns + token] = Element::load(row[i]);
+    }
+  }
+
+  static void values(const KvRows& rows, int64_t count, int64_t head_v, float* out) {
+    for (int64_t token = 0; token < count; ++token) {
+      const uint16_t* row = rows.row(token);
+      for (int64_t i = 0; i < head_v; ++i) out[token * head_v + i] = Element::load(row[i]);
+    }
+  }
+
+  static void query(const uint16_t* row, int64_t head, float scale, float* out) {
+    for (int64_t i = 0; i < head; ++i) out[i] = scale * Element::load(row[i]);
+  }
+
+  static void product(const float* a, int64_t lda, int64_t m, int64_t k, const float* b,
+                      int64_t ldb, int64_t n, float* c, int64_t ldc) {
+    for (int64_t row = 0; row < m; ++row) std::fill_n(c + row * ldc, n, 0.0F);
+    product_onto(nullptr, a, lda, m, k, b, ldb, n, c, ldc);
+  }
+
+  static void product_onto(const float* factors, const float* a, int64_t lda, int64_t m, int64_t k,
+                           const float* b, int64_t ldb, int64_t n, float* c, int64_t ldc) {
+    for (int64_t row = 0; row < m; ++row) {
+      const float factor = factors == nullptr ? 1.0F : factors[row];
+      for (int64_t column = 0; column < n; column += kColumns) {
+        const int64_t here = std::min(kColumns, n - column);
+        float* to = c + row * ldc + column;
+        float sums[kColumns];
+        for (int64_t i = 0; i < here; ++i) sums[i] = factor * to[i];
+        const float* from = b + column;
+        for (int64_t i = 0; i < k; ++i, from += ldb) {
+          const float left = a[row * lda + i];
+          if (here == kColumns) {
+            for (int64_t j = 0; j < kColumns; ++j) sums[j] += left * from[j];
+          } else {
+            for (int64_t j = 0; j < here; ++j) sums[j] += left * from[j];
+          }
+        }
+        std::copy_n(sums, here, to);
+      }
+    }
+  }
+
+  static void cap(float* scores, int64_t count, float cap) {
+    for (int64_t i = 0; i < count; ++i) scores[i] = capped(scores[i], cap);
+  }
+
+  static float maximum(const float* scores, int64_t count) {
+    float highest = kNothingSeen;
+    for (int64_t i = 0; i < count; ++i) highest = scores[i] > highest ? scores[i] : highest;
+    return highest;
+  }
+
+  static float exponentiate(float* scores, int64_t count, float reference) {
+    float sum = 0.0F;
+    for (int64_t i = 0; i < count; ++i) {
+      scores[i] = exp_nonpositive(scores[i] - reference);
+      sum += scores[i];
+    }
+    return sum;
+  }
+
+  static void renew(float* maximum, const float* peak, float* factor, int64_t rows) {
+    for (int64_t row = 0; row < rows; ++row) {
+      const float before = maximum[row];
+      maximum[row] = std::max(before, peak[row]);
+      factor[row] = exp_nonpositive(before - softmax_reference(maximum[row]));
+    }
+  }
+
+  static void normalised(const float* row, int64_t count, float by, float* out) {
+    for (int64_t i = 0; i < count; ++i) out[i] = row[i] * by;
+  }
+
+  static void store(const float* row, int64_t count, float by, uint16_t* out) {
+    for (int64_t i = 0; i < count; ++i) out[i] = Element::round(row[i] * by);
+  }
+};
+
+}  // namespace
+
+void decode_attention_bf16_portable(const DecodeAttention& call, DecodeStage stage, int64_t begin,
+                                    int64_t end, const Scratch& scratch) {
+  AttentionBlocks<PortableTiles<Bf16>>::decode(call, stage, begin, end, scratch);
+}
+
+void decode_attention_fp16_portable(const DecodeAttention& call, DecodeStage stage, int64_t begin,
+                                    int64_t end, const Scratch& scratch) {
+  AttentionBlocks<PortableTiles<Fp16>>::decode(call, stage, begin, end, scratch);
+}
+
+void extend_attention_bf16_portable(const ExtendAttention& call, int64_t begin, int64_t end,
+                                    const Scratch& scratch) {
+  AttentionBlocks<PortableTiles<Bf16>>::extend(call, begin, end, scratch);
+}
+
+void extend_attention_fp16_portable(const ExtendAttention& call, int64_t begin, int64_t end,
+                                    const Scratch& scratch) {
+  AttentionBlocks<PortableTiles<Fp16>>::extend(call, begin, end, scratch);
+}
+
+void exp_nonpositive_portable(const float* x, int64_t count, float* out) {
+  for (int64_t i = 0; i < count; ++i) out[i] = exp_nonpositive(x[i]);
+}
+
+}  // namespace sgl_rvv

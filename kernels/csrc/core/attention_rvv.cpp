@@ -1,0 +1,109 @@
+// Attention with RVV 1.0 alone: BF16 as the high half of FP32, FP16 taken apart with integers.
+
+#include "core/attention_kernels.h"
+#include "core/attention_tiles_rvv.h"
+#include "core/fp16.h"
+
+namespace sgl_rvv {
+namespace {
+
+struct Bf16 {
+  static vfloat32m2_t even(vuint32m2_t pairs, vbool16_t all, size_t vl) {
+    return __riscv_vreinterpret_v_u32m2_f32m2(__riscv_vsll_vx_u32m2_m(all, pairs, 16, vl));
+  }
+  static vfloat32m2_t odd(vuint32m2_t pairs, vbool16_t all, size_t vl) {
+    return __riscv_vreinterpret_v_u32m2_f32m2(__riscv_vand_vx_u32m2_m(all, pairs, 0xffff0000U, vl));
+  }
+  static vfloat32m4_t widen(const uint16_t* row, size_t vl) {
+    // Adding 0 widens in half the time of vzext.
+    const vuint32m4_t wide = __riscv_vwaddu_vx_u32m4(__riscv_vle16_v_u16m2(row, vl), 0, vl);
+    return __riscv_vreinterpret_v_u32m4_f32m4(
+        __riscv_vsll_vx_u32m4_m(all_lanes4(vl), wide, 16, vl));
+  }
+  // `value` is the result of arithmetic, so a NaN is the canonical one, which rounding does not
+  // touch.
+  static void store(vfloat32m4_t value, uint16_t* out, size_t vl) {
+    const vbool8_t all = all_lanes4(vl);
+    const vuint32m4_t bits = __riscv_vreinterpret_v_f32m4_u32m4(value);
+    const vuint32m4_t kept = __riscv_vsrl_vx_u32m4_m(all, bits, 16, vl);
+    const vuint32m4_t lowest_kept = __riscv_vand_vx_u32m4_m(all, kept, 1, vl);
+    const vuint32m4_t increment = __riscv_vadd_vx_u32m4_m(all, lowest_kept, 0x7fff, vl);
+    const vuint32m4_t rounded = __riscv_vadd_vv_u32m4_m(all, bits, increment, vl);
+    __riscv_vse16_v_u16m2(out, __riscv_vnsrl_wx_u16m2_m(all, rounded, 16, vl), vl);
+  }
+};
+
+// As fp16_to_float(). `magnitude` is the pattern without its sign, 13 places to the left.
+inline vfloat32m2_t fp16_value(vuint32m2_t magnitude, vuint32m2_t sign, vbool16_t all, size_t vl) {
+  const vfloat32m2_t finite =
+      __riscv_vfmul_vf_f32m2(__riscv_vreinterpret_v_u32m2_f32m2(magnitude), 0x1p112F, vl);
+  vuint32m2_t bits = __riscv_vreinterpret_v_f32m2_u32m2(finite);
+  const vbool16_t special = __riscv_vmsgtu_vx_u32m2_b16(magnitude, 0x0f7fffffU, vl);
+  bits = __riscv_vor_vx_u32m2_mu(special, bits, magnitude, 0x7f800000U, vl);
+  return __riscv_vreinterpret_v_u32m2_f32m2(__riscv_vor_vv_u32m2_m(all, bits, sign, vl));
+}
+
+struct Fp16 {
+  static vfloat32m2_t even(vuint32m2_t pairs, vbool16_t all, size_t vl) {
+    return odd(__riscv_vsll_vx_u32m2_m(all, pairs, 16, vl), all, vl);
+  }
+  static vfloat32m2_t odd(vuint32m2_t pairs, vbool16_t all, size_t vl) {
+    const vuint32m2_t magnitude =
+        __riscv_vsrl_vx_u32m2_m(all, __riscv_vand_vx_u32m2_m(all, pairs, 0x7fff0000U, vl), 3, vl);
+    const vuint32m2_t sign = __riscv_vand_vx_u32m2_m(all, pairs, 0x80000000U, vl);
+    return fp16_value(magnitude, sign, all, vl);
+  }
+  static vfloat32m4_t widen(const uint16_t* row, size_t vl) {
+    const vbool8_t all = all_lanes4(vl);
+    const vuint32m4_t wide = __riscv_vwaddu_vx_u32m4(__riscv_vle16_v_u16m2(row, vl), 0, vl);
+    const vuint32m4_t magnitude =
+        __riscv_vsll_vx_u32m4_m(all, __riscv_vand_vx_u32m4_m(all, wide, 0x7fffU, vl), 13, vl);
+    const vuint32m4_t sign =
+        __riscv_vsll_vx_u32m4_m(all, __riscv_vand_vx_u32m4_m(all, wide, 0x8000U, vl), 16, vl);
+    const vfloat32m4_t finite =
+        __riscv_vfmul_vf_f32m4(__riscv_vreinterpret_v_u32m4_f32m4(magnitude), 0x1p112F, vl);
+    vuint32m4_t bits = __riscv_vreinterpret_v_f32m4_u32m4(finite);
+    const vbool8_t special = __riscv_vmsgtu_vx_u32m4_b8(magnitude, 0x0f7fffffU, vl);
+    bits = __riscv_vor_vx_u32m4_mu(special, bits, magnitude, 0x7f800000U, vl);
+    return __riscv_vreinterpret_v_u32m4_f32m4(__riscv_vor_vv_u32m4_m(all, bits, sign, vl));
+  }
+  // One by one: an output row is stored once for all the keys that it saw.
+  static void store(vfloat32m4_t value, uint16_t* out, size_t vl) {
+    for (size_t i = 0; i < vl; ++i) {
+      const vfloat32m4_t from = __riscv_vslidedown_vx_f32m4(value, i, vl);
+      out[i] = float_to_fp16(__riscv_vfmv_f_s_f32m4_f32(from));
+    }
+  }
+};
+
+}  // namespace
+
+void decode_attention_bf16_rvv(const DecodeAttention& call, DecodeStage stage, int64_t begin,
+                               int64_t end, const Scratch& scratch) {
+  AttentionBlocks<RvvTiles<Bf16>>::decode(call, stage, begin, end, scratch);
+}
+
+void decode_attention_fp16_rvv(const DecodeAttention& call, DecodeStage stage, int64_t begin,
+                               int64_t end, const Scratch& scratch) {
+  AttentionBlocks<RvvTiles<Fp16>>::decode(call, stage, begin, end, scratch);
+}
+
+void extend_attention_bf16_rvv(const ExtendAttention& call, int64_t begin, int64_t end,
+                               const Scratch& scratch) {
+  AttentionBlocks<RvvTiles<Bf16>>::extend(call, begin, end, scratch);
+}
+
+void extend_attention_fp16_rvv(const ExtendAttention& call, int64_t begin, int64_t end,
+                               const Scratch& scratch) {
+  AttentionBlocks<RvvTiles<Fp16>>::extend(call, begin, end, scratch);
+}
+
+void exp_nonpositive_rvv(const float* x, int64_t count, float* out) {
+  for (int64_t i = 0; i < count;) {
+    const size_t vl = __riscv_vsetvl_e32m4(static_cast<size_t>(count - i));
+    __riscv_vse32_v_f32m4(out + i, exp_nonpositive(__riscv_vle32_v_f32m4(x + i, vl), vl), vl);
+    i += static_cast<int64_t>(vl);
+  }
+}
+
+}  // namespace sgl_rvv
