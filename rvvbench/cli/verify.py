@@ -70,7 +70,12 @@ def _observations(record: Record) -> Iterator[dict[str, str]]:
         load = row.expected.load.name if row.expected.load else None
         for process in row.processes:
             if process.observation is not None:
-                for text in disagreements(process.observation, events=process.events, load=load):
+                found = disagreements(process.observation, events=process.events, load=load)
+                said = {"target": record.target.kind, "governors": record.machine.get("governors")}
+                for name, value in said.items():
+                    if process.observation.get(name) != value:
+                        found.append(f"{name} is {process.observation.get(name)}, the record says {value}")
+                for text in found:
                     where = f"row {row.name}, process {process.index}, observation"
                     yield {"id": "observation", "where": where, "text": text}
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from rvvbench.manifest.models import Variant
+from rvvbench.observe.stretch import window_of
 from rvvbench.record.build import Ran
-from rvvbench.record.events import EventsRead, named
+from rvvbench.record.events import EventsRead
 from rvvbench.record.schema import Heading, Row
 from rvvbench.workload.follow import Told
 from rvvbench.workload.observation import Watch
 from rvvbench.workload.spec import Identity
-
-Window = tuple[int, int]
-"""Start and end on CLOCK_MONOTONIC, ns."""
 
 
 @dataclass(frozen=True)
@@ -26,14 +24,9 @@ class Measured:
     container_exit_code: int
     watch: Watch
 
-    @property
-    def events(self) -> tuple[dict[str, Any], ...]:
-        """The events that could be read."""
-        return self.read.events
-
-    def ran(self, window: Window | None) -> Ran:
-        """The same for a row whose measurement lies in `window` (None: not known, the whole process)."""
-        return Ran(self.read, self.container_exit_code, self.watch.observation(window))
+    def ran(self, load: str | None = None) -> Ran:
+        """The same for a row: that of `load`, or the only one of a process without loads."""
+        return Ran(self.read, self.container_exit_code, self.watch.observation(window_of(self.read.events, load)))
 
 
 class Job(Protocol):
@@ -50,16 +43,3 @@ class Job(Protocol):
 
     def teller(self) -> Told:
         """A new teller of one process's events."""
-
-
-def between(events: Sequence[Mapping[str, Any]], start: str, end: str, **fields: Any) -> Window | None:
-    """From the first event `start` to the first `end` that have these fields; None where one is not there."""
-    found = [
-        next((event.get("t_ns") for event in named(events, name) if _has(event, fields)), None) for name in (start, end)
-    ]
-    first, last = found
-    return (first, last) if type(first) is int and type(last) is int and first <= last else None
-
-
-def _has(event: Mapping[str, Any], fields: Mapping[str, Any]) -> bool:
-    return all(event.get(name) == value for name, value in fields.items())

@@ -14,7 +14,7 @@ from rvvbench.record.build import build_row
 from rvvbench.record.schema import PACKED_LINEAR_OP, Expected, Heading, Row
 from rvvbench.target.select import Target
 from rvvbench.workload.follow import Say
-from rvvbench.workload.job import Measured, between
+from rvvbench.workload.job import Measured
 from rvvbench.workload.spec import MODEL_PATH, Identity, Pins, expected_of_process, process_spec
 
 
@@ -89,7 +89,7 @@ class OneBatchJob:
                 variant=variant.name,
                 cache_state="none",
                 expected=self.expected(variant),
-                processes=[one.ran(between(one.events, "measured_start", "measured_end")) for one in processes],
+                processes=[one.ran() for one in processes],
             )
         ]
 

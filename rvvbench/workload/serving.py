@@ -15,7 +15,7 @@ from rvvbench.record.build import build_row
 from rvvbench.record.schema import PACKED_LINEAR_OP, Expected, ExpectedLoad, Heading, Row
 from rvvbench.target.select import Target
 from rvvbench.workload.follow import Say
-from rvvbench.workload.job import Measured, between
+from rvvbench.workload.job import Measured
 from rvvbench.workload.spec import MODEL_PATH, POOL_TOKENS, Identity, Pins, expected_of_process, process_spec
 
 SHUTDOWN_S = 60.0
@@ -132,7 +132,7 @@ class ServingJob:
                 concurrency=load.concurrency,
                 rate_per_s=load.rate_per_s,
                 expected=self.expected(variant, load),
-                processes=[one.ran(between(one.events, "load_start", "load_end", load=load.name)) for one in processes],
+                processes=[one.ran(load.name) for one in processes],
             )
             for load in loads(self.workload)
         ]
