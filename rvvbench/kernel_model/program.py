@@ -11,7 +11,7 @@ from rvvbench.errors import RvvbenchError
 
 _LABEL = re.compile(r"^([0-9a-f]{8,16}) <(.+)>:$")
 _INSTRUCTION = re.compile(r"^\s*([0-9a-f]+): ((?:[0-9a-f]{4}|[0-9a-f]{8}))\s+(\S.*)$")
-_TARGET = re.compile(r"(?:0x)?[0-9a-f]+ <[^>]*>$")
+_TARGET = re.compile(r"(?:0x)?[0-9a-f]+ <.*>$")
 _JUMPS = re.compile(r"^(?:b(?:eq|ne|lt|ge|ltu|geu|eqz|nez|lez|gez|ltz|gtz|gt|le|gtu|leu)|j|jal|call|tail)\b")
 
 # The place that a jump goes to does not matter to its price, but an assembler must be able to reach it.
