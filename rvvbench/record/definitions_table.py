@@ -83,6 +83,9 @@ def definitions_table(record: Record) -> DefinitionsTable:
     cross = tuple(line for row in serving for process in row.processes for line in _cross(row, process))
     if cross:
         remarks.append("SGLang's own tool asked the same server, after our loads and with prompts of its own.")
+    failed = (error for row in serving for process in row.processes for error in named(process.events, "error"))
+    said = [f"The cross-check failed: {one.get('message')}" for one in failed if one.get("phase") == "cross_check"]
+    remarks += dict.fromkeys(said)
     texts = [(id_, f"{one.text} {one.formula}") for id_, one in OTHER_DEFINITIONS.items()]
     return DefinitionsTable(
         banner=EMULATED_BANNER if record.emulated else None,

@@ -6,14 +6,14 @@ What is not proven is not valid: a missing event is a reason like a wrong one.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 from rvvbench.record.attestation import Event, Found, kernel_reasons, routing_reasons
-from rvvbench.record.events import SCHEMA, named
+from rvvbench.record.events import named
 from rvvbench.record.identity import canonical_json
+from rvvbench.record.phases import once, ordered
 from rvvbench.record.schema import Expected, Process, Reason, Row, Validity
-from rvvbench.record.serving_validity import SERVING_CHECKS, errors_of
+from rvvbench.record.server_checks import SERVING_CHECKS, errors_of
 from rvvbench.record.tokens import generation
 
 OBSERVATION_SCHEMA = "rvvbench/observation/1"
@@ -91,14 +91,8 @@ def _observed(expected: Expected, process: Process) -> Found:
 
 
 def _phases(_: Expected, process: Process) -> Found:
-    once = ("supervisor_start", "process_start", "environment", "model_loaded", "warmup", "measured_start", "prefill")
-    for name in (*once, "measured_end", "attestation"):
-        found = len(named(process.events, name))
-        if found != 1:
-            yield "events-incomplete", f"{found} {name} events, 1 belongs"
-    for start in named(process.events, "supervisor_start"):
-        if start.get("schema") != SCHEMA:
-            yield "events-schema", f"the events are {start.get('schema')}, {SCHEMA} is read"
+    names = ("supervisor_start", "process_start", "environment", "model_loaded", "warmup", "measured_start", "prefill")
+    yield from once(process, *names, "measured_end", "attestation")
     yield from _order(process)
 
 
@@ -111,9 +105,7 @@ def _order(process: Process) -> Found:
         *(("the last pass's end", event.get("end_ns")) for event in passes[-1:]),
         *(("measured_end", event.get("t_ns")) for event in named(process.events, "measured_end")),
     ]
-    for (earlier, before), (later, after) in pairwise(moments):
-        if type(before) is not int or type(after) is not int or before > after:
-            yield "order", f"{earlier} at {before} ns does not come before {later} at {after} ns"
+    yield from ordered(moments)
 
 
 def _pins(expected: Expected, process: Process) -> Found:

@@ -126,6 +126,15 @@ def test_what_the_tool_did_not_measure_is_null_with_a_reason(raw: Any, reason: s
     assert (line.tool.value_s, line.tool.reason, line.difference_percent) == (None, reason, None)
 
 
+def test_a_cross_check_that_failed_is_said_and_leaves_the_rows_valid() -> None:
+    happened = events()
+    error = {"event": "error", "type": "request-failed", "message": "it ended with 1", "phase": "cross_check"}
+    happened[-1]["exit_code"] = 1
+    of = record([*happened[:-2], error, *happened[-2:]])
+    assert [one.validity.valid for one in of.rows] == [True, True]
+    assert definitions_table(of).remarks[-1] == "The cross-check failed: it ended with 1"
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.sampled_from(["argv", "raw", "requests", "tool", "version"]), json_values)
 def test_whatever_stands_in_a_cross_check_it_is_shown(field: str, value: Any) -> None:

@@ -304,6 +304,10 @@ def test_a_failed_request_of_another_load_leaves_the_row_valid() -> None:
 
     assert said(after(change)) == []
     assert [id_ for id_, _ in said(after(change, 1))] == ["error", "process-failed"]
+    ended = EventsRead(tuple(change(events())))
+    assert said(row(2, processes=[Ran(ended, container_exit_code=1)]).validity) == []
+    killed = said(row(2, processes=[Ran(ended, container_exit_code=137)]).validity)
+    assert killed == [("container-failed", "the container ended with 137")]
 
 
 def open_loop(of: list[Event]) -> list[Event]:
