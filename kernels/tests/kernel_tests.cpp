@@ -18,6 +18,7 @@ namespace sgl_rvv::tests {
 
 // One function a test file.
 void test_packed_linear();
+void test_row_major_linear();
 void test_attention();
 
 namespace {
@@ -25,6 +26,7 @@ namespace {
 using Test = void();
 constexpr Test* kTests[] = {
     test_packed_linear,
+    test_row_major_linear,
     test_attention,
 };
 

@@ -1,8 +1,9 @@
-// The kernels that need RVV 1.0. Their files are compiled with -march=rv64gcv and are only entered
-// after cpu_features() has found V.
+// The kernels that need RVV 1.0, and those that need Zvfh beside it. Their files are compiled for
+// these extensions (kernels/build.sh) and are only entered after cpu_features() has found them.
 #pragma once
 
 #include "core/packed_linear.h"
+#include "core/row_major_linear.h"
 
 namespace sgl_rvv {
 
@@ -12,5 +13,17 @@ void packed_linear_bf16_npair_rvv(const PackedLinear& call, int64_t block_begin,
 
 // Any number of rows.
 PackedLinearKernel packed_linear_bf16_npair_blocked_rvv;
+PackedLinearKernel packed_linear_fp16_npair_rvv;
+RowMajorLinearKernel row_major_linear_bf16_along_k_rvv;
+RowMajorLinearKernel row_major_linear_fp16_along_k_rvv;
+
+// Zvfh. Exactly `Rows` rows, 1 to kTileRows.
+template <int Rows>
+void packed_linear_fp16_widening_zvfh_rvv(const PackedLinear& call, int64_t block_begin,
+                                          int64_t block_end);
+
+// Zvfh. Any number of rows.
+PackedLinearKernel packed_linear_fp16_widening_blocked_zvfh_rvv;
+RowMajorLinearKernel row_major_linear_fp16_along_k_zvfh_rvv;
 
 }  // namespace sgl_rvv

@@ -10,16 +10,24 @@
 namespace sgl_rvv {
 namespace {
 
-constexpr Kernel packed_bf16(const char* name, int64_t rows, bool whole_k, Technique technique,
-                             Extensions needs, PackedLinearKernel* entry) {
-  return {name,        Type::kBf16, Type::kBf16,
-          Type::kBf16, Type::kFp32, {rows, kBlockColumns, whole_k},
-          technique,   needs,       entry};
+constexpr Kernel packed(const char* name, Type type, Type prepared_left, int64_t rows,
+                        Technique technique, Extensions needs, PackedLinearKernel* entry) {
+  return {name,      type,  type, type, prepared_left, {rows, kBlockColumns, rows != 0},
+          technique, needs, entry};
+}
+
+constexpr Kernel row_major(const char* name, Type type, Type prepared_left, Technique technique,
+                           Extensions needs, RowMajorLinearKernel* entry) {
+  return {name, type, type, type, prepared_left, {0, 1, true}, technique, needs, entry};
 }
 
 #if defined(__riscv)
 constexpr Kernel npair(const char* name, int64_t rows, PackedLinearKernel* entry) {
-  return packed_bf16(name, rows, true, Technique::kNPair, kRvv, entry);
+  return packed(name, Type::kBf16, Type::kFp32, rows, Technique::kNPair, kRvv, entry);
+}
+
+constexpr Kernel widening(const char* name, int64_t rows, PackedLinearKernel* entry) {
+  return packed(name, Type::kFp16, Type::kFp16, rows, Technique::kWidening, kRvvZvfh, entry);
 }
 #endif
 
@@ -31,11 +39,33 @@ constexpr Kernel kKernels[] = {
     npair("packed_linear_bf16_m4_npair_rvv", 4, packed_linear_bf16_npair_rvv<4>),
     npair("packed_linear_bf16_m5_npair_rvv", 5, packed_linear_bf16_npair_rvv<5>),
     npair("packed_linear_bf16_m6_npair_rvv", 6, packed_linear_bf16_npair_rvv<6>),
-    packed_bf16("packed_linear_bf16_npair_blocked_rvv", 0, false, Technique::kNPairBlocked, kRvv,
-                packed_linear_bf16_npair_blocked_rvv),
+    packed("packed_linear_bf16_npair_blocked_rvv", Type::kBf16, Type::kFp32, 0,
+           Technique::kNPairBlocked, kRvv, packed_linear_bf16_npair_blocked_rvv),
+    widening("packed_linear_fp16_m1_widening_zvfh_rvv", 1, packed_linear_fp16_widening_zvfh_rvv<1>),
+    widening("packed_linear_fp16_m2_widening_zvfh_rvv", 2, packed_linear_fp16_widening_zvfh_rvv<2>),
+    widening("packed_linear_fp16_m3_widening_zvfh_rvv", 3, packed_linear_fp16_widening_zvfh_rvv<3>),
+    widening("packed_linear_fp16_m4_widening_zvfh_rvv", 4, packed_linear_fp16_widening_zvfh_rvv<4>),
+    widening("packed_linear_fp16_m5_widening_zvfh_rvv", 5, packed_linear_fp16_widening_zvfh_rvv<5>),
+    widening("packed_linear_fp16_m6_widening_zvfh_rvv", 6, packed_linear_fp16_widening_zvfh_rvv<6>),
+    packed("packed_linear_fp16_widening_blocked_zvfh_rvv", Type::kFp16, Type::kFp16, 0,
+           Technique::kWideningBlocked, kRvvZvfh, packed_linear_fp16_widening_blocked_zvfh_rvv),
+    packed("packed_linear_fp16_npair_rvv", Type::kFp16, Type::kFp32, 0, Technique::kNPairBlocked,
+           kRvv, packed_linear_fp16_npair_rvv),
+    row_major("row_major_linear_bf16_along_k_rvv", Type::kBf16, Type::kFp32, Technique::kAlongK,
+              kRvv, row_major_linear_bf16_along_k_rvv),
+    row_major("row_major_linear_fp16_along_k_zvfh_rvv", Type::kFp16, Type::kFp16,
+              Technique::kAlongK, kRvvZvfh, row_major_linear_fp16_along_k_zvfh_rvv),
+    row_major("row_major_linear_fp16_along_k_rvv", Type::kFp16, Type::kFp32, Technique::kAlongK,
+              kRvv, row_major_linear_fp16_along_k_rvv),
 #endif
-    packed_bf16("packed_linear_bf16_portable", 0, false, Technique::kPortable, kNone,
-                packed_linear_bf16_portable),
+    packed("packed_linear_bf16_portable", Type::kBf16, Type::kFp32, 0, Technique::kPortable, kNone,
+           packed_linear_bf16_portable),
+    packed("packed_linear_fp16_portable", Type::kFp16, Type::kFp32, 0, Technique::kPortable, kNone,
+           packed_linear_fp16_portable),
+    row_major("row_major_linear_bf16_portable", Type::kBf16, Type::kFp32, Technique::kPortable,
+              kNone, row_major_linear_bf16_portable),
+    row_major("row_major_linear_fp16_portable", Type::kFp16, Type::kFp32, Technique::kPortable,
+              kNone, row_major_linear_fp16_portable),
 };
 
 }  // namespace

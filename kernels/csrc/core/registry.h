@@ -13,11 +13,12 @@
 #include "core/cpu.h"
 #include "core/packed_linear.h"
 #include "core/row_major_linear.h"
+#include "core/types.h"
 
 namespace sgl_rvv {
 
 enum class Operation { kPackedLinear, kRowMajorLinear, kDecodeAttention, kExtendAttention };
-enum class Type { kBf16, kFp16, kFp32 };
+
 enum class Technique {
   kNPair,
   kNPairBlocked,
@@ -67,7 +68,7 @@ struct KernelList {
 [[nodiscard]] KernelList kernels();
 
 [[nodiscard]] const char* name_of(Operation operation);
-[[nodiscard]] const char* name_of(Type type);
+
 [[nodiscard]] const char* name_of(Technique technique);
 
 // Whether `kernel` can compute `rows` rows.

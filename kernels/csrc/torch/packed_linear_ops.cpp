@@ -1,4 +1,4 @@
-// torch.ops.sgl_kernel: packed BF16 linears. Checks and operands here, arithmetic in core/.
+// torch.ops.sgl_kernel: packed linears. Checks and operands here, arithmetic in core/.
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
@@ -12,6 +12,7 @@
 #include "core/packed_layout.h"
 #include "core/registry.h"
 #include "torch/attestation.h"
+#include "torch/linear_operands.h"
 #include "torch/parallel.h"
 
 namespace sgl_rvv {
@@ -19,34 +20,16 @@ namespace {
 
 using at::Tensor;
 
-const uint16_t* bf16_bits(const Tensor& tensor) {
-  return static_cast<const uint16_t*>(tensor.const_data_ptr());
-}
-
-uint16_t* mutable_bf16_bits(const Tensor& tensor) {
-  return static_cast<uint16_t*>(tensor.mutable_data_ptr());
-}
-
-void check_matrix(const char* op, const char* name, const Tensor& tensor) {
-  TORCH_CHECK_VALUE(tensor.dim() == 2, op, ": ", name, " must have 2 dimensions, but has shape ",
-                    tensor.sizes());
-  TORCH_CHECK_TYPE(tensor.scalar_type() == at::kBFloat16, op, ": ", name,
-                   " must be bfloat16, but is ", tensor.scalar_type());
-  TORCH_CHECK_VALUE(tensor.device().is_cpu(), op, ": ", name, " must be on the CPU, but is on ",
-                    tensor.device());
-}
-
 Tensor pack(const char* op, const char* name, const Tensor& weight) {
-  check_matrix(op, name, weight);
-  TORCH_CHECK_VALUE(weight.size(0) > 0 && weight.size(1) > 0, op, ": ", name,
-                    " must not be empty, but has shape ", weight.sizes());
-  const Tensor source = weight.stride(1) == 1 ? weight : weight.contiguous();
+  TORCH_CHECK_VALUE(weight.size(0) > 0, op, ": ", name, " must not be empty, but has shape ",
+                    weight.sizes());
+  const Tensor source = with_adjacent_columns(weight);
   const int64_t n = source.size(0);
   const int64_t k = source.size(1);
   const int64_t blocks = packed_blocks(n);
   Tensor packed = at::empty({blocks, k, kBlockColumns}, source.options());
-  const uint16_t* from = bf16_bits(source);
-  uint16_t* to = mutable_bf16_bits(packed);
+  const uint16_t* from = bits_of(source);
+  uint16_t* to = mutable_bits_of(packed);
   const int64_t ld = source.stride(0);
   parallel_for(blocks,
                [=](int64_t begin, int64_t end) { pack_weight_16(from, ld, n, k, begin, end, to); });
@@ -56,27 +39,24 @@ Tensor pack(const char* op, const char* name, const Tensor& weight) {
 
 Tensor convert_weight_packed(const Tensor& weight) {
   RECORD_FUNCTION("sgl-kernel::convert_weight_packed", c10::ArrayRef<const c10::IValue>{});
+  static_cast<void>(check_matrix("convert_weight_packed", "weight", weight));
   return pack("convert_weight_packed", "weight", weight);
 }
 
-// The packed form of `mat2`, checked against `k` and fit for 4-byte loads.
-Tensor packed_weight(const char* op, const Tensor& mat2, bool is_packed, int64_t k) {
+// The packed form of `mat2`, checked against mat1 and fit for 4-byte loads.
+Tensor packed_weight(const char* op, const Tensor& mat2, bool is_packed, const Tensor& mat1) {
+  check_same_type(op, "mat2", mat2, mat1);
   if (!is_packed) {
-    check_matrix(op, "mat2", mat2);
-    TORCH_CHECK_VALUE(mat2.size(1) == k, op, ": mat2 has K = ", mat2.size(1),
-                      " but mat1 has K = ", k);
+    TORCH_CHECK_VALUE(mat2.dim() == 2, op, ": an unpacked mat2 must have shape [N, K], but has ",
+                      mat2.sizes());
+    check_depth(op, "mat2", mat2.size(1), mat1.size(1));
     return pack(op, "mat2", mat2);
   }
   TORCH_CHECK_VALUE(mat2.dim() == 3 && mat2.size(2) == kBlockColumns, op,
                     ": a packed mat2 must have shape [ceil(N / 32), K, 32], but has ",
                     mat2.sizes());
-  TORCH_CHECK_TYPE(mat2.scalar_type() == at::kBFloat16, op, ": mat2 must be bfloat16, but is ",
-                   mat2.scalar_type());
-  TORCH_CHECK_VALUE(mat2.device().is_cpu(), op, ": mat2 must be on the CPU, but is on ",
-                    mat2.device());
   TORCH_CHECK_VALUE(mat2.size(0) > 0, op, ": mat2 must not be empty, but has shape ", mat2.sizes());
-  TORCH_CHECK_VALUE(mat2.size(1) == k, op, ": mat2 has K = ", mat2.size(1),
-                    " but mat1 has K = ", k);
+  check_depth(op, "mat2", mat2.size(1), mat1.size(1));
   Tensor weight = mat2.contiguous();
   if (reinterpret_cast<uintptr_t>(weight.const_data_ptr()) % alignof(uint32_t) != 0) {
     weight = weight.clone();
@@ -86,29 +66,23 @@ Tensor packed_weight(const char* op, const Tensor& mat2, bool is_packed, int64_t
 
 // The bias as the kernels want it, or an undefined tensor.
 Tensor prepared_bias(const char* op, const std::optional<Tensor>& bias, int64_t n) {
-  if (!bias.has_value() || !bias->defined()) return {};
-  TORCH_CHECK_VALUE(bias->dim() == 1 && bias->size(0) == n, op, ": bias must have shape [", n,
-                    "], but has ", bias->sizes());
-  TORCH_CHECK_TYPE(at::isFloatingType(bias->scalar_type()), op,
-                   ": bias must be of a floating type, but is ", bias->scalar_type());
-  TORCH_CHECK_VALUE(bias->device().is_cpu(), op, ": bias must be on the CPU, but is on ",
-                    bias->device());
-  const Tensor source = bias->to(at::kFloat).contiguous();
-  Tensor prepared = at::empty({bias_elements(n)}, source.options());
+  const Tensor source = float_bias(op, bias, n);
+  if (!source.defined()) return {};
+  Tensor prepared = scratch(bias_elements(n), Type::kFp32);
   prepare_bias(source.const_data_ptr<float>(), n, prepared.mutable_data_ptr<float>());
   return prepared;
 }
 
-Tensor prepared_left(const Tensor& mat1) {
-  const Tensor source = mat1.stride(1) == 1 ? mat1 : mat1.contiguous();
+Tensor prepared_left(const Tensor& mat1, const Kernel& kernel) {
+  const Tensor source = with_adjacent_columns(mat1);
   const int64_t m = source.size(0);
   const int64_t k = source.size(1);
-  Tensor prepared = at::empty({left_elements(m, k)}, source.options().dtype(at::kFloat));
-  const uint16_t* from = bf16_bits(source);
-  float* to = prepared.mutable_data_ptr<float>();
+  Tensor prepared = scratch(left_elements(m, k), kernel.prepared_left);
+  const uint16_t* from = bits_of(source);
+  void* to = prepared.mutable_data_ptr();
   const int64_t ld = source.stride(0);
-  parallel_for(left_tiles(m), [=](int64_t begin, int64_t end) {
-    prepare_left_bf16(from, ld, m, k, begin, end, to);
+  parallel_for(left_tiles(m), [=, &kernel](int64_t begin, int64_t end) {
+    prepare_left(kernel.left, kernel.prepared_left, from, ld, m, k, begin, end, to);
   });
   return prepared;
 }
@@ -116,11 +90,10 @@ Tensor prepared_left(const Tensor& mat1) {
 // `n` < 0: as many output columns as the packed weight has, or the rows of an unpacked one.
 Tensor linear(const char* op, const Tensor& mat1, const Tensor& mat2,
               const std::optional<Tensor>& bias, int64_t n, bool is_packed) {
-  check_matrix(op, "mat1", mat1);
+  const Type type = check_matrix(op, "mat1", mat1);
   const int64_t m = mat1.size(0);
   const int64_t k = mat1.size(1);
-  TORCH_CHECK_VALUE(k > 0, op, ": mat1 must have K > 0, but has shape ", mat1.sizes());
-  const Tensor weight = packed_weight(op, mat2, is_packed, k);
+  const Tensor weight = packed_weight(op, mat2, is_packed, mat1);
   const int64_t columns = weight.size(0) * kBlockColumns;
   if (n < 0) n = is_packed ? columns : mat2.size(0);
   TORCH_CHECK_VALUE(packed_blocks(n) == weight.size(0), op, ": out_features = ", n,
@@ -132,19 +105,19 @@ Tensor linear(const char* op, const Tensor& mat1, const Tensor& mat2,
   Tensor out = at::empty({m, n}, mat1.options());
   if (m == 0) return out;
 
-  const Tensor left = prepared_left(mat1);
-  const Kernel* kernel = select_kernel(Operation::kPackedLinear, Type::kBf16, m, cpu_features());
+  const Kernel& kernel = chosen_kernel(Operation::kPackedLinear, type, m);
+  const Tensor left = prepared_left(mat1, kernel);
   const PackedLinear call = {m,
                              n,
                              k,
-                             left.const_data_ptr<float>(),
-                             bf16_bits(weight),
+                             left.const_data_ptr(),
+                             bits_of(weight),
                              offsets.defined() ? offsets.const_data_ptr<float>() : nullptr,
-                             mutable_bf16_bits(out),
+                             mutable_bits_of(out),
                              n};
-  const auto entry = std::get<PackedLinearKernel*>(kernel->entry);
+  const auto entry = std::get<PackedLinearKernel*>(kernel.entry);
   parallel_for(weight.size(0), [&](int64_t begin, int64_t end) { entry(call, begin, end); });
-  count_call(op, kernel->name);
+  count_call(op, kernel.name);
   return out;
 }
 
@@ -156,22 +129,26 @@ Tensor weight_packed_linear(const Tensor& mat1, const Tensor& mat2,
 
 Tensor weight_packed_linear_out(const Tensor& mat1, const Tensor& mat2,
                                 const std::optional<Tensor>& bias, int64_t out_features,
-                                bool is_packed) {
+                                bool is_packed, int64_t layout_version) {
   RECORD_FUNCTION("sgl-kernel::weight_packed_linear_out", c10::ArrayRef<const c10::IValue>{});
   TORCH_CHECK_VALUE(out_features > 0,
                     "weight_packed_linear_out: out_features must be positive, but is ",
                     out_features);
+  TORCH_CHECK_VALUE(layout_version == kPackedLayoutVersion,
+                    "weight_packed_linear_out: mat2 has layout_version ", layout_version,
+                    ", but this library reads version ", kPackedLayoutVersion,
+                    ": pack the weight again with convert_weight_packed");
   return linear("weight_packed_linear_out", mat1, mat2, bias, out_features, is_packed);
 }
 
 }  // namespace
 
-TORCH_LIBRARY(sgl_kernel, m) {
+TORCH_LIBRARY_FRAGMENT(sgl_kernel, m) {
   m.def("convert_weight_packed(Tensor weight) -> Tensor");
   m.def("weight_packed_linear(Tensor mat1, Tensor mat2, Tensor? bias, bool is_packed) -> Tensor");
   m.def(
       "weight_packed_linear_out(Tensor mat1, Tensor mat2, Tensor? bias, int out_features, "
-      "bool is_packed) -> Tensor");
+      "bool is_packed, int layout_version=1) -> Tensor");
 }
 
 TORCH_LIBRARY_IMPL(sgl_kernel, CPU, m) {

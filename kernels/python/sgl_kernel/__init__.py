@@ -1,16 +1,22 @@
-"""Packed BF16 linears for RVV 1.0 as `torch.ops.sgl_kernel`, with proof of what ran.
+"""Linears for RVV 1.0 as `torch.ops.sgl_kernel`, with proof of what ran.
 
 Importing this package loads `_ops.so`, which lies beside this file. On a machine without RVV 1.0 the same operators run
 their portable kernels, and `attestation()` says so.
 
-Operators (all bfloat16, on the CPU):
+Operators (bfloat16 or float16, on the CPU; a bias may be of any floating type):
 
     convert_weight_packed(weight [N, K]) -> [ceil(N / 32), K, 32], layout version 1
     weight_packed_linear(mat1 [M, K], mat2, bias [N] or None, is_packed) -> [M, N]
-    weight_packed_linear_out(mat1 [M, K], mat2, bias [N] or None, out_features, is_packed) -> [M, out_features]
+    weight_packed_linear_out(mat1 [M, K], mat2, bias [N] or None, out_features, is_packed, layout_version=1)
+        -> [M, out_features]
+    linear_rowmajor(mat1 [M, K], weight [N, K], bias [N] or None) -> [M, N]
 
 `mat2` is the packed weight where `is_packed`, else [N, K], which is then packed anew in every call. A packed weight
 does not carry N: `weight_packed_linear` takes all its 32 * ceil(N / 32) columns for N; the `_out` operator is told N.
+Nor does it carry the version of its layout: who keeps packed weights keeps `describe()["layout_version"]` beside them
+and passes it, and a library that reads another version refuses.
+
+All results are rounded once, from FP32 sums, and depend neither on M nor on the vector length nor on the machine.
 """
 
 from __future__ import annotations
@@ -33,6 +39,7 @@ __all__ = [
     "attestation",
     "convert_weight_packed",
     "describe",
+    "linear_rowmajor",
     "library_path",
     "library_sha256",
     "reset_attestation",
@@ -44,5 +51,6 @@ load()
 fakes.register()
 
 convert_weight_packed = torch.ops.sgl_kernel.convert_weight_packed
+linear_rowmajor = torch.ops.sgl_kernel.linear_rowmajor
 weight_packed_linear = torch.ops.sgl_kernel.weight_packed_linear
 weight_packed_linear_out = torch.ops.sgl_kernel.weight_packed_linear_out

@@ -15,6 +15,7 @@ def register() -> None:
     torch.library.register_fake("sgl_kernel::convert_weight_packed", convert_weight_packed)
     torch.library.register_fake("sgl_kernel::weight_packed_linear", weight_packed_linear)
     torch.library.register_fake("sgl_kernel::weight_packed_linear_out", weight_packed_linear_out)
+    torch.library.register_fake("sgl_kernel::linear_rowmajor", linear_rowmajor)
 
 
 def convert_weight_packed(weight: torch.Tensor) -> torch.Tensor:
@@ -30,6 +31,15 @@ def weight_packed_linear(
 
 
 def weight_packed_linear_out(
-    mat1: torch.Tensor, mat2: torch.Tensor, bias: torch.Tensor | None, out_features: int, is_packed: bool
+    mat1: torch.Tensor,
+    mat2: torch.Tensor,
+    bias: torch.Tensor | None,
+    out_features: int,
+    is_packed: bool,
+    layout_version: int = 1,
 ) -> torch.Tensor:
     return mat1.new_empty((mat1.shape[0], out_features))
+
+
+def linear_rowmajor(mat1: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+    return mat1.new_empty((mat1.shape[0], weight.shape[0]))

@@ -1,0 +1,86 @@
+#include "torch/linear_operands.h"
+
+#include <ATen/ops/empty.h>
+
+namespace sgl_rvv {
+namespace {
+
+using at::Tensor;
+
+void check_place(const char* op, const char* name, const Tensor& tensor) {
+  TORCH_CHECK_VALUE(tensor.device().is_cpu(), op, ": ", name, " must be on the CPU, but is on ",
+                    tensor.device());
+  TORCH_CHECK_VALUE(tensor.layout() == at::kStrided, op, ": ", name,
+                    " must be a strided tensor, but is ", tensor.layout());
+}
+
+at::ScalarType torch_type(Type type) {
+  switch (type) {
+    case Type::kBf16:
+      return at::kBFloat16;
+    case Type::kFp16:
+      return at::kHalf;
+    case Type::kFp32:
+      break;
+  }
+  return at::kFloat;
+}
+
+}  // namespace
+
+Type check_matrix(const char* op, const char* name, const Tensor& tensor) {
+  check_place(op, name, tensor);
+  TORCH_CHECK_VALUE(tensor.dim() == 2, op, ": ", name, " must have 2 dimensions, but has shape ",
+                    tensor.sizes());
+  const bool bf16 = tensor.scalar_type() == at::kBFloat16;
+  TORCH_CHECK_TYPE(bf16 || tensor.scalar_type() == at::kHalf, op, ": ", name,
+                   " must be bfloat16 or float16, but is ", tensor.scalar_type());
+  TORCH_CHECK_VALUE(tensor.size(1) > 0, op, ": ", name, " must have K > 0, but has shape ",
+                    tensor.sizes());
+  return bf16 ? Type::kBf16 : Type::kFp16;
+}
+
+void check_same_type(const char* op, const char* name, const Tensor& tensor, const Tensor& mat1) {
+  check_place(op, name, tensor);
+  TORCH_CHECK_TYPE(tensor.scalar_type() == mat1.scalar_type(), op, ": ", name, " is ",
+                   tensor.scalar_type(), " but mat1 is ", mat1.scalar_type());
+}
+
+void check_depth(const char* op, const char* name, int64_t depth, int64_t depth_of_mat1) {
+  TORCH_CHECK_VALUE(depth == depth_of_mat1, op, ": ", name, " has K = ", depth,
+                    " but mat1 has K = ", depth_of_mat1);
+}
+
+Tensor with_adjacent_columns(const Tensor& tensor) {
+  return tensor.stride(1) == 1 ? tensor : tensor.contiguous();
+}
+
+Tensor float_bias(const char* op, const std::optional<Tensor>& bias, int64_t n) {
+  if (!bias.has_value() || !bias->defined()) return {};
+  check_place(op, "bias", *bias);
+  TORCH_CHECK_VALUE(bias->dim() == 1 && bias->size(0) == n, op, ": bias must have shape [", n,
+                    "], but has ", bias->sizes());
+  TORCH_CHECK_TYPE(at::isFloatingType(bias->scalar_type()), op,
+                   ": bias must be of a floating type, but is ", bias->scalar_type());
+  return bias->to(at::kFloat).contiguous();
+}
+
+Tensor scratch(int64_t count, Type type) {
+  return at::empty({count}, at::TensorOptions().dtype(torch_type(type)));
+}
+
+const uint16_t* bits_of(const Tensor& tensor) {
+  return static_cast<const uint16_t*>(tensor.const_data_ptr());
+}
+
+uint16_t* mutable_bits_of(const Tensor& tensor) {
+  return static_cast<uint16_t*>(tensor.mutable_data_ptr());
+}
+
+const Kernel& chosen_kernel(Operation operation, Type type, int64_t rows) {
+  const Kernel* kernel = select_kernel(operation, type, rows, cpu_features());
+  TORCH_INTERNAL_ASSERT(kernel != nullptr, "no kernel for ", name_of(operation));
+  return *kernel;
+}
+
+}  // namespace sgl_rvv
