@@ -1,5 +1,5 @@
 #!/bin/sh
-# Compiles the kernels with clang. Used by `rvvbench build` inside the toolchain image, and by hand anywhere else.
+# Compiles the kernels with clang or GCC. Used by `rvvbench build` inside the toolchain image, and by hand anywhere else.
 #
 #   build.sh ARCH SYSROOT OUT TARGET...
 #
@@ -12,7 +12,7 @@
 #            bench  OUT/bench_driver, static, torch-free: what `rvvbench kernels bench` times
 #            tidy   no result: clang-tidy over the core, failing on what .clang-tidy calls an error
 #
-# Environment: CXX (clang++-22), TIDY (clang-tidy-22), JOBS (number of processors).
+# Environment: CXX (clang++-22; a GCC must be one for ARCH), TIDY (clang-tidy-22), JOBS (number of processors).
 set -eu
 
 arch=$1 sysroot=${2%/} out=$3
@@ -23,14 +23,19 @@ jobs=${JOBS:-$(nproc)}
 obj=$out/obj
 mkdir -p "$obj"
 
-common="--target=$arch-linux-gnu -std=c++17 -O3 -DNDEBUG -fPIC -fvisibility=hidden -Wall -Wextra -Werror=return-type"
+# GCC is built for one architecture and links with the linker of its own: its name says which.
+case $("$cxx" --version) in
+  *clang*) triple="--target=$arch-linux-gnu" linker=-fuse-ld=lld ;;
+  *) triple='' linker='' ;;
+esac
+common="$triple -std=c++17 -O3 -DNDEBUG -fPIC -fvisibility=hidden -Wall -Wextra -Werror=return-type"
 common="$common -ffile-prefix-map=$source=kernels -I$source/csrc"
 [ -z "$sysroot" ] || common="$common --sysroot=$sysroot -ffile-prefix-map=$sysroot="
 case $arch in
   riscv64)
     # The X60's timings order the instructions of every riscv64 build; older compilers do not know that core.
     tune=
-    if "$cxx" --target=riscv64-linux-gnu -mtune=spacemit-x60 -x c++ -fsyntax-only /dev/null 2>/dev/null; then
+    if "$cxx" $triple -mtune=spacemit-x60 -x c++ -fsyntax-only /dev/null 2>/dev/null; then
       tune=-mtune=spacemit-x60
     fi
     base="-march=rv64gc -mabi=lp64d $tune"
@@ -87,15 +92,15 @@ for target in "$@"; do
     ops)
       { torch_files; core_files; } | compile
       # shellcheck disable=SC2046
-      $cxx $common $base -shared -fuse-ld=lld -Wl,-z,defs -Wl,--build-id=sha1 -Wl,-soname,_ops.so -Wl,--as-needed \
+      $cxx $common $base -shared $linker -Wl,-z,defs -Wl,--build-id=sha1 -Wl,-soname,_ops.so -Wl,--as-needed \
         -o "$out/_ops.so" $(objects core torch) -ltorch_cpu -lc10 -lgomp ;;
     tests)
       { core_files; for file in "$source"/tests/*.cpp; do echo "$base $file"; done; } | compile
-      $cxx $common $base -static -fuse-ld=lld -o "$out/kernel_tests" $(objects core tests) ;;
+      $cxx $common $base -static $linker -o "$out/kernel_tests" $(objects core tests) ;;
     model | bench)
       rm -f "$obj"/bench-*_driver.o
       { core_files; bench_files "$target"; } | compile
-      $cxx $common $base -static -fuse-ld=lld -o "$out/${target}_driver" $(objects core bench) ;;
+      $cxx $common $base -static $linker -o "$out/${target}_driver" $(objects core bench) ;;
     tidy)
       core_files | while read -r line; do
         file=${line##* }

@@ -1,6 +1,7 @@
 // Times operators on the machine that it runs on, one thread, with hardware counters where there
 // are any.
 //
+//   bench_driver --list                  one line a kernel of the registry, see workload.h
 //   bench_driver REPEATS MIN_NS CASE...    per case REPEATS timings, each of as many calls as take
 //                                          MIN_NS or more
 //
@@ -13,6 +14,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <stdexcept>
 
@@ -89,10 +91,14 @@ void time_case(const Case& of, int64_t repeats, int64_t min_ns) {
 }
 
 int run(int argc, char** argv) {
+  if (argc == 2 && std::strcmp(argv[1], "--list") == 0) {
+    list_kernels();
+    return 0;
+  }
   const long long repeats = argc > 3 ? std::strtoll(argv[1], nullptr, 10) : 0;
   const long long min_ns = argc > 3 ? std::strtoll(argv[2], nullptr, 10) : 0;
   if (repeats <= 0 || min_ns <= 0) {
-    std::fprintf(stderr, "usage: bench_driver REPEATS MIN_NS CASE...\n");
+    std::fprintf(stderr, "usage: bench_driver --list | REPEATS MIN_NS CASE...\n");
     return 2;
   }
   for (int i = 3; i < argc; ++i) time_case(parse_case(argv[i]), repeats, min_ns);

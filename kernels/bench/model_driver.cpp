@@ -15,7 +15,6 @@
 #include <stdexcept>
 #include <vector>
 
-#include "core/registry.h"
 #include "workload.h"
 
 // A function that only this program calls: its address in the trace is the mark.
@@ -25,14 +24,6 @@ extern "C" __attribute__((noinline)) void rvvbench_mark() {
 
 namespace kernel_bench {
 namespace {
-
-int list() {
-  for (const sgl_rvv::Kernel& kernel : sgl_rvv::kernels()) {
-    std::printf("%s %s %s %s\n", kernel.name, name_of(kernel.operation()), name_of(kernel.left),
-                sgl_rvv::cpu_features().has(kernel.needs) ? "available" : "unavailable");
-  }
-  return 0;
-}
 
 void trace(const Case& of, int64_t calls) {
   Workload work;
@@ -54,7 +45,10 @@ void trace(const Case& of, int64_t calls) {
 }
 
 int run(int argc, char** argv) {
-  if (argc == 2 && std::strcmp(argv[1], "--list") == 0) return list();
+  if (argc == 2 && std::strcmp(argv[1], "--list") == 0) {
+    list_kernels();
+    return 0;
+  }
   const long long calls = argc > 2 ? std::strtoll(argv[1], nullptr, 10) : 0;
   if (calls <= 0) {
     std::fprintf(stderr, "usage: model_driver --list | CALLS CASE...\n");

@@ -35,4 +35,8 @@ struct Workload {
 // Throws std::invalid_argument where the case or the kernel cannot be had on this CPU.
 [[nodiscard]] Workload make_workload(const Case& of);
 
+// Prints one line a kernel of the registry: name, operation, type of the left operand, "available"
+// or "unavailable".
+void list_kernels();
+
 }  // namespace kernel_bench

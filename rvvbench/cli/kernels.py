@@ -3,16 +3,179 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from rvvbench import project
 from rvvbench.cli.console import out, print_json, progress
 
+if TYPE_CHECKING:
+    from rvvbench.kernel_model.cases import Case
+    from rvvbench.kernel_model.model import Listed
+
 app = typer.Typer(help="Test, model and time the kernels by themselves, without torch.", no_args_is_help=True)
 
 STACK = typer.Option("debian-rvv", "--stack", help="The stack whose images compile the kernels.")
 JSON = typer.Option(False, "--json", help="Machine-readable output.")
+
+
+@app.command("test", epilog="Example: rvvbench kernels test --compiler clang")
+def test(
+    compilers: list[str] = typer.Option([], "--compiler", help="clang or gcc (repeatable; default both)."),
+    jobs: int = typer.Option(0, "--jobs", min=0, help="Runs at a time; 0: as many as there are processors."),
+    stack: str = STACK,
+    json_output: bool = JSON,
+) -> None:
+    """Hold every kernel against its float64 reference on every emulated machine, and on this one.
+
+    VLEN 128 to 1024, with and without zvfh, agnostic elements filled with ones. Results that must not depend on the
+    machine are compared bit by bit. Exit code 1 where anything is wrong or a kernel went untested.
+    """
+    import os
+    import platform
+    from dataclasses import asdict
+
+    from rvvbench.engine.service import Engine
+    from rvvbench.errors import CheckFailed, UsageError
+    from rvvbench.kernel_model.correctness import Run, disagreements, listed_names, machines, run_all, untested
+    from rvvbench.kernel_model.emulator import qemu
+    from rvvbench.kernel_model.execute import execute
+    from rvvbench.kernel_model.prepare import build_for
+    from rvvbench.provide.kernels import Compiler, build_kernel_program
+    from rvvbench.target.select import host_arch
+
+    known: tuple[Compiler, ...] = ("clang", "gcc")
+    chosen = [compiler for compiler in known if not compilers or compiler in compilers]
+    if unknown := set(compilers) - set(known):
+        raise UsageError(f"no compiler {', '.join(sorted(unknown))}", where="--compiler", mend="clang or gcc")
+    qemu()
+    here = host_arch(platform.machine())
+    state_dir = project.state_dir()
+    runs = []
+    with progress() as shown, Engine(state_dir) as engine:
+        engine.sweep()
+        for compiler in chosen:
+            programs = {}
+            for arch in ("riscv64", here):
+                shown.phase(f"compiling the tests for {arch} with {compiler}")
+                build = build_for(arch, stack, engine, state_dir)
+                programs[arch] = build_kernel_program("tests", build, shown.line, compiler)
+            for machine in machines(here):
+                runs.append(Run(compiler, machine, programs["riscv64" if machine.cpu else here]))
+        shown.phase(f"testing on {len(runs)} machines")
+        verdicts = run_all(runs, execute, jobs=jobs or os.cpu_count() or 1, told=shown.line)
+    problems = [f"{v.machine}, {v.compiler}: {v.problem}" for v in verdicts if v.problem]
+    problems += [f"results differ where they must not: {text}" for text in disagreements(verdicts)]
+    registry = sorted({name for run in runs for name in listed_names(execute(run, ("--list",)).output)})
+    problems += [f"tested nowhere: {name}" for name in untested(verdicts, registry)]
+    if json_output:
+        print_json({"runs": [asdict(v) for v in verdicts], "kernels": registry, "problems": problems})
+    else:
+        for verdict in verdicts:
+            kernels = sum(count > 0 for count in verdict.kernels.values())
+            out.print(
+                f"{'FAIL' if verdict.problem else 'ok':5}{verdict.compiler:6}{verdict.machine:40}"
+                f"{kernels:3} kernels {verdict.cases:6} cases {verdict.seconds:6.0f} s",
+                markup=False,
+                soft_wrap=True,
+            )
+    if problems:
+        raise CheckFailed(
+            "; ".join(problems), where="rvvbench kernels test", mend="mend the kernel, then run the command again"
+        )
+
+
+@app.command("bench", epilog="Example: rvvbench kernels bench --model llama-3.2-1b --rows 1 --operation packed_linear")
+def bench(
+    models: list[str] = typer.Option(["llama-3.2-1b"], "--model", help="A model whose shapes to take (repeatable)."),
+    operations: list[str] = typer.Option([], "--operation", help="Only this operation, e.g. packed_linear."),
+    types: list[str] = typer.Option(["bf16"], "--type", help="bf16 or fp16 (repeatable)."),
+    rows: list[int] = typer.Option([1, 4, 64], "--rows", help="Rows M of the linears (repeatable)."),
+    repeats: int = typer.Option(5, "--repeats", min=1, help="Timings of each case."),
+    min_s: float = typer.Option(0.05, "--min-seconds", min=0.0, help="Seconds that one timing takes at least."),
+    driver: Path | None = typer.Option(
+        None, "--driver", help="A bench_driver built elsewhere (kernels/build.sh bench)."
+    ),
+    stack: str = STACK,
+    json_output: bool = JSON,
+) -> None:
+    """Time the kernels on this machine, one thread, with hardware counters where the kernel gives any.
+
+    On riscv64 with V these are the RVV kernels, elsewhere the portable ones, which say nothing of a board. Nothing runs
+    under an emulator here. lm_head is left out: its weight has hundreds of megabytes.
+    """
+    import platform
+
+    from rvvbench.engine.service import Engine
+    from rvvbench.kernel_model.model import listed_kernels
+    from rvvbench.kernel_model.prepare import build_for, model_configs, native_driver
+    from rvvbench.kernel_model.timing import time_cases
+    from rvvbench.provide.kernels import build_kernel_program
+    from rvvbench.target.select import host_arch
+
+    configs = model_configs(tuple(models))
+    state_dir = project.state_dir()
+    here = host_arch(platform.machine())
+    with progress() as shown:
+        if driver is None and here == "riscv64":
+            shown.phase("compiling the kernels with this machine's compiler")
+            driver = native_driver(state_dir)
+        elif driver is None:
+            with Engine(state_dir) as engine:
+                engine.sweep()
+                shown.phase("compiling the kernels")
+                driver = build_kernel_program("bench", build_for(here, stack, engine, state_dir), shown.line)
+        listed = listed_kernels(driver, emulated=False)
+        cases = [case for case in _cases(configs, listed, operations, types, rows) if case.layer != "lm_head"]
+        shown.phase(f"timing {len(cases)} cases")
+        timed = time_cases(driver, cases, repeats=repeats, min_s=min_s)
+    if json_output:
+        print_json(
+            {"schema": "rvvbench/kernel-bench/1", "machine": platform.machine(), "cases": [t.as_data() for t in timed]}
+        )
+        return
+    for one in timed:
+        rate = one.macs_per_cycle
+        cycles = f"{rate.per_call:.2f} MACs/cycle" if rate.per_call is not None else "cycles not counted"
+        out.print(
+            f"{one.case.model} {one.case.layer} {one.case.whole}\n    {one.kernel}: {1e6 * one.median_s:.1f} us, "
+            f"{one.case.macs / one.median_s / 1e9:.2f} GMAC/s, {one.case.moved_bytes / one.median_s / 1e9:.2f} GB/s, "
+            f"{cycles}",
+            markup=False,
+            soft_wrap=True,
+        )
+    reasons = {name: count.reason for one in timed for name, count in one.counters.items() if count.reason}
+    for name, reason in reasons.items():
+        out.print(f"{name}: not counted: {reason}", markup=False, soft_wrap=True)
+
+
+def _cases(
+    configs: dict[str, dict[str, object]],
+    listed: list[Listed],
+    operations: list[str],
+    types: list[str],
+    rows: list[int],
+) -> list[Case]:
+    """The cases that the options leave; raises UsageError where they leave none."""
+    from rvvbench.errors import UsageError
+    from rvvbench.kernel_model.cases import cases_of
+
+    available = [(kernel.operation, kernel.type) for kernel in listed if kernel.available]
+    cases = [
+        case
+        for case in cases_of(configs, available)
+        if (not operations or case.operation in operations)
+        and (not types or case.type in types)
+        and (not rows or dict(case.fixed).get("m", rows[0]) in rows)
+    ]
+    if not cases:
+        raise UsageError(
+            "the options leave no case",
+            where="--operation, --type, --rows",
+            mend=f"take of {', '.join(sorted({f'{operation} {kind}' for operation, kind in available}))}",
+        )
+    return cases
 
 
 @app.command("model", epilog="Example: rvvbench kernels model --model llama-3.2-1b --rows 1 --rows 4")
@@ -30,9 +193,8 @@ def model(
     Deterministic: equal sources and images give equal digits. No board is needed, and none is measured.
     """
     from rvvbench.engine.service import Engine
-    from rvvbench.errors import UsageError
     from rvvbench.kernel_model import emulator
-    from rvvbench.kernel_model.cases import MODELS, cases_of
+    from rvvbench.kernel_model.cases import MODELS
     from rvvbench.kernel_model.model import listed_kernels
     from rvvbench.kernel_model.model import model as run_model
     from rvvbench.kernel_model.plot import svg
@@ -53,20 +215,7 @@ def model(
         build = build_for("riscv64", stack, engine, state_dir)
         driver = build_kernel_program("model", build, shown.line)
         listed = listed_kernels(driver)
-        available = [(k.operation, k.type) for k in listed if k.available]
-        cases = [
-            case
-            for case in cases_of(configs, available)
-            if (not operations or case.operation in operations)
-            and (not types or case.type in types)
-            and (not rows or dict(case.fixed).get("m", rows[0]) in rows)
-        ]
-        if not cases:
-            raise UsageError(
-                "no case is left to model",
-                where="--operation, --type, --rows",
-                mend=f"one of {', '.join(sorted({f'{operation} {kind}' for operation, kind in available}))}",
-            )
+        cases = _cases(configs, listed, operations, types, rows)
         toolchain = Toolchain(engine, build.toolchain_image.image_id)
         modelled = run_model(driver, cases, toolchain, shown)
         reached = {row.modelled.kernel for row in modelled if row.modelled}

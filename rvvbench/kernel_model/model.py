@@ -49,10 +49,10 @@ class Counted:
     units: tuple[int, ...]
 
 
-def listed_kernels(driver: Path) -> list[Listed]:
-    """The registry of the driver, under the emulated X60."""
-    command = [emulator.qemu(), "-cpu", emulator.CPU, str(driver), "--list"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+def listed_kernels(driver: Path, *, emulated: bool = True) -> list[Listed]:
+    """The registry of a driver: under the emulated X60, or on this machine."""
+    prefix = [emulator.qemu(), "-cpu", emulator.CPU] if emulated else []
+    done = subprocess.run([*prefix, str(driver), "--list"], capture_output=True, text=True, check=False, timeout=60)
     if done.returncode != 0:
         raise RvvbenchError(f"the driver does not list its kernels: {done.stderr.strip()[-500:]}", where=driver.name)
     fields = [line.split() for line in done.stdout.splitlines()]

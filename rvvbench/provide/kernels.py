@@ -26,6 +26,7 @@ TIMEOUT_S = 1800.0
 SOURCES = ("build.sh", "csrc/**/*.h", "csrc/**/*.cpp", "python/sgl_kernel/**/*.py")
 
 
+Compiler = Literal["clang", "gcc"]
 Program = Literal["tests", "model", "bench"]
 PROGRAMS: dict[Program, str] = {"tests": "kernel_tests", "model": "model_driver", "bench": "bench_driver"}
 """Target of build.sh -> the program that it makes."""
@@ -87,12 +88,14 @@ def build_kernel_tests(build: Build, progress: Callable[[str], None]) -> Path:
     return build_kernel_program("tests", build, progress)
 
 
-def build_kernel_program(target: Program, build: Build, progress: Callable[[str], None]) -> Path:
-    """A static program of `kernels/` for `arch`: as `build_kernels`, but always compiled anew (10 s)."""
-    folder = build.state_dir / "kernels" / target / build.arch
+def build_kernel_program(
+    target: Program, build: Build, progress: Callable[[str], None], compiler: Compiler = "clang"
+) -> Path:
+    """A static program of `kernels/` for `arch`: as `build_kernels`, but always compiled anew (10 to 50 s)."""
+    folder = build.state_dir / "kernels" / target / compiler / build.arch
     with exclusive(folder.parent, build.arch):
-        progress(f"compiling {PROGRAMS[target]} for {build.arch}")
-        _compile(target, build, folder)
+        progress(f"compiling {PROGRAMS[target]} for {build.arch} with {compiler}")
+        _compile(target, build, folder, compiler=compiler)
     return folder / PROGRAMS[target]
 
 
@@ -147,7 +150,13 @@ def errors_of(log: str, lines: int = 12) -> str:
     return "\n".join(said[first : first + lines])
 
 
-def _compile(target: str, build: Build, folder: Path, progress: Callable[[str], None] | None = None) -> ContainerExit:
+def _compile(
+    target: str,
+    build: Build,
+    folder: Path,
+    progress: Callable[[str], None] | None = None,
+    compiler: Compiler = "clang",
+) -> ContainerExit:
     """Run build.sh for one target, with `folder` for its output."""
     if build.arch not in ARCHITECTURES:
         raise EnvironmentLacks(f"kernels cannot be built for {build.arch!r}", mend=f"one of {', '.join(ARCHITECTURES)}")
@@ -156,18 +165,21 @@ def _compile(target: str, build: Build, folder: Path, progress: Callable[[str], 
     )
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "build.log"
-    script = 'clang++-22 --version && exec sh /kernels/build.sh "$@"'
+    script = '$CXX --version && exec sh /kernels/build.sh "$@"'
+    # A GCC for another architecture brings that architecture's C library, and looks for it in its own place.
+    cross_gcc = f"{ARCHITECTURES[build.arch].machine}-linux-gnu-g++"
+    cxx, root = ("clang++-22", "/sysroot") if compiler == "clang" else (cross_gcc, "/")
     ended = run_container(
         build.engine,
         ContainerSpec(
             image=build.toolchain_image.image_id,
-            command=("sh", "-c", script, "build", ARCHITECTURES[build.arch].machine, "/sysroot", "/out", target),
+            command=("sh", "-c", script, "build", ARCHITECTURES[build.arch].machine, root, "/out", target),
             mounts=(
                 Mount(build.source_dir, "/kernels"),
                 Mount(sysroot, "/sysroot"),
                 Mount(folder, "/out", writable=True),
             ),
-            env={"JOBS": str(os.cpu_count() or 1), "CXX": "clang++-22"},
+            env={"JOBS": str(os.cpu_count() or 1), "CXX": cxx},
             log_path=log,
             timeout_s=TIMEOUT_S,
         ),

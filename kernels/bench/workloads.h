@@ -1,0 +1,13 @@
+// One function an operation of the registry.
+#pragma once
+
+#include "workload.h"
+
+namespace kernel_bench {
+
+[[nodiscard]] Workload packed_linear(const Case& of);
+[[nodiscard]] Workload row_major_linear(const Case& of);
+[[nodiscard]] Workload decode_attention(const Case& of);
+[[nodiscard]] Workload extend_attention(const Case& of);
+
+}  // namespace kernel_bench
