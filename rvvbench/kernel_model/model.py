@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -63,13 +65,15 @@ def model(driver: Path, cases: Sequence[Case], toolchain: Toolchain, progress: P
     """A row for every case, in their order."""
     progress.phase("disassembling the driver")
     program = toolchain.disassemble(driver)
+    stripped = driver.with_name(driver.name + ".stripped")
+    toolchain.strip(driver, stripped)
     texts = {case: [case.text(units) for units in units_to_count(case.units)] for case in cases}
     progress.phase(f"counting executed blocks of {len(cases)} cases under QEMU")
-    results = _count(driver, program, texts, progress)
+    results = _count(stripped, program, texts, progress)
     again = [case for case, found in results.items() if found is None and case.macs <= WHOLE_LIMIT_MACS]
     if again:
         progress.phase(f"counting {len(again)} cases whole, whose counts do not grow evenly")
-        results |= _count(driver, program, {case: [case.whole] for case in again}, progress)
+        results |= _count(stripped, program, {case: [case.whole] for case in again}, progress)
     progress.phase("pricing with llvm-mca")
     asked: dict[int, set[PricedSequence]] = {}
     for found in results.values():
@@ -83,7 +87,40 @@ def model(driver: Path, cases: Sequence[Case], toolchain: Toolchain, progress: P
 def _count(
     driver: Path, program: Program, texts: Mapping[Case, Sequence[str]], progress: Progress
 ) -> dict[Case, Counted | str | None]:
-    """By case: what was counted, why it cannot be, or None where the counts do not scale."""
+    """By case: what was counted, why it cannot be, or None where the counts do not scale.
+
+    A process for each processor: which of them counts a case has no part in the result.
+    """
+    shares = _shared_out(texts, os.cpu_count() or 1)
+    with ThreadPoolExecutor(len(shares)) as pool:
+        counted = list(pool.map(lambda share: _count_share(driver, program, share, progress), shares))
+    found = {case: result for share in counted for case, result in share.items()}
+    return {case: found[case] for case in texts}
+
+
+def _shared_out(texts: Mapping[Case, Sequence[str]], parts: int) -> list[dict[Case, Sequence[str]]]:
+    """Cases in shares of about equal work; cases that are counted at the same sizes stay together."""
+    together: dict[tuple[str, ...], list[Case]] = {}
+    for case, several in texts.items():
+        together.setdefault(tuple(several), []).append(case)
+    work = {several: _work(cases[0], len(several)) for several, cases in together.items()}
+    shares: list[dict[Case, Sequence[str]]] = [{} for _ in range(parts)]
+    loads = [0.0] * parts
+    for several in sorted(together, key=lambda s: (-work[s], s)):
+        least = loads.index(min(loads))
+        loads[least] += work[several]
+        shares[least] |= dict.fromkeys(together[several], several)
+    return [share for share in shares if share]
+
+
+def _work(case: Case, sizes: int) -> float:
+    units = units_to_count(case.units) if sizes > 1 else (case.units,)
+    return case.macs / case.units * sum(units)
+
+
+def _count_share(
+    driver: Path, program: Program, texts: Mapping[Case, Sequence[str]], progress: Progress
+) -> dict[Case, Counted | str | None]:
     unique = sorted({text for several in texts.values() for text in several})
     code = min(program.instructions), max(program.instructions) + 1
     traced = trace_program(

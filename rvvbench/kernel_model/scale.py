@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from rvvbench.kernel_model.trace import Step
 
-COUNTED_UNITS = (2, 3, 4)
-"""Three sizes: two give the growth per unit, the third shows whether it is constant. Not 1: it may be special."""
+COUNTED_UNITS = (1, 2, 3)
+"""Three sizes: two give the growth per unit, the third shows whether it is constant."""
 
 
 def units_to_count(units: int) -> tuple[int, ...]:
@@ -18,7 +18,7 @@ def units_to_count(units: int) -> tuple[int, ...]:
 def scaled(counted: Mapping[int, Mapping[Step, int]], units: int) -> dict[Step, int] | None:
     """Steps of `units` units from those of `COUNTED_UNITS`, or None where they do not grow evenly.
 
-    Every unit beyond the first two must add the same number of executions of every step from block to block; where the
+    Every unit beyond the first must add the same number of executions of every step from block to block; where the
     loop over units is the outermost one, so will every further unit. A loop that takes several units at a time shows as
     uneven growth, unless it takes so many that all counted sizes are within one round.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
@@ -33,6 +34,12 @@ class Toolchain:
             self._run(script, out, Mount(program, "/in/program"))
             with (out / "text").open(encoding="utf-8", errors="replace") as lines:
                 return parse_disassembly(lines)
+
+    def strip(self, program: Path, to: Path) -> None:
+        """A copy without symbols. The emulator then logs shorter lines, and looks up no name for each."""
+        with tempfile.TemporaryDirectory(prefix="rvvbench-") as folder:
+            self._run("llvm-strip-22 -o /out/stripped /in/program", Path(folder), Mount(program, "/in/program"))
+            shutil.copy(Path(folder) / "stripped", to)
 
     def price(self, wanted: Mapping[int, Set[Sequence]]) -> dict[tuple[str, int], Price]:
         """llvm-mca of all sequences, by number of iterations."""

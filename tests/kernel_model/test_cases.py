@@ -56,13 +56,13 @@ def test_even_growth_is_scaled_exactly(base: int, per_unit: int, units: int) -> 
 def test_uneven_growth_is_not_scaled() -> None:
     two_at_a_time = {n: {(0, 1): -(-n // 2)} for n in COUNTED_UNITS}
     assert scaled(two_at_a_time, 100) is None
-    appearing = {2: {}, 3: {}, 4: {(0, 1): 1}}
+    appearing = {1: {}, 2: {}, 3: {(0, 1): 1}}
     assert scaled(appearing, 100) is None
 
 
 def test_few_units_are_counted_whole() -> None:
-    assert units_to_count(4) == (4,)
-    assert units_to_count(5) == COUNTED_UNITS
+    assert units_to_count(3) == (3,)
+    assert units_to_count(4) == COUNTED_UNITS
 
 
 def test_the_roof_says_what_limits() -> None:
