@@ -8,6 +8,7 @@
 
 #include "core/kernels_rvv.h"
 #include "core/npair_rvv.h"
+#include "core/npair_six_bf16_rvv.h"
 
 namespace sgl_rvv {
 namespace {
@@ -43,9 +44,19 @@ struct Bf16Lanes {
   }
 };
 
+void accumulate_six(const float* a, const uint32_t* w, int64_t k, float* sums, bool resume,
+                    size_t vl) {
+  const int64_t even = k / 2 * 2;
+  if (even > 0) accumulate_six_bf16(a, w, even, sums, resume, vl);
+  if (even < k) {
+    accumulate<Bf16Lanes, 6>(a + even * kTileRows, w + even * kLanes, 1, sums, resume || even > 0,
+                             vl);
+  }
+}
+
 constexpr Accumulate* kTiles[kTileRows] = {accumulate<Bf16Lanes, 1>, accumulate<Bf16Lanes, 2>,
                                            accumulate<Bf16Lanes, 3>, accumulate<Bf16Lanes, 4>,
-                                           accumulate<Bf16Lanes, 5>, accumulate<Bf16Lanes, 6>};
+                                           accumulate<Bf16Lanes, 5>, accumulate_six};
 
 }  // namespace
 

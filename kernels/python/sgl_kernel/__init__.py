@@ -11,12 +11,24 @@ Operators (bfloat16 or float16, on the CPU; a bias may be of any floating type):
         -> [M, out_features]
     linear_rowmajor(mat1 [M, K], weight [N, K], bias [N] or None) -> [M, N]
 
+    decode_attention_cpu(query, k_cache, v_cache, output, key, value, loc, attn_logits, req_to_token, req_pool_indices,
+        seq_lens, sm_scale, logit_cap)
+    extend_attention_cpu(q_extend, k_extend, v_extend, o_extend, k_buffer, v_buffer, req_to_token, req_pool_indices,
+        seq_lens, extend_seq_lens, extend_start_loc, max_len_extend, sm_scale, logit_cap)
+
 `mat2` is the packed weight where `is_packed`, else [N, K], which is then packed anew in every call. A packed weight
 does not carry N: `weight_packed_linear` takes all its 32 * ceil(N / 32) columns for N; the `_out` operator is told N.
 Nor does it carry the version of its layout: who keeps packed weights keeps `describe()["layout_version"]` beside them
 and passes it, and a library that reads another version refuses.
 
-All results are rounded once, from FP32 sums, and depend neither on M nor on the vector length nor on the machine.
+All results of linears are rounded once, from FP32 sums, and depend neither on M nor on the vector length nor on the
+machine. Attention is FP32 between its inputs and its output; the order of its sums follows the vector length, and that
+of decoding the number of threads, but never the rest of the batch.
+
+Decoding writes the new keys and values into the caches at `loc`. Queries are [tokens, heads, head], caches
+[slots, kv_heads, head], `attn_logits` FP32 [sequences, heads, splits, head_v + 1]: a split's partial result and, behind
+it, the logarithm of its sum of exponentials, -inf where it saw nothing. Indices are int32 or int64; one that is out of
+range is an IndexError, and nothing is written then.
 """
 
 from __future__ import annotations
@@ -38,10 +50,12 @@ __version__ = "0.1.0"
 __all__ = [
     "attestation",
     "convert_weight_packed",
+    "decode_attention_cpu",
     "describe",
-    "linear_rowmajor",
+    "extend_attention_cpu",
     "library_path",
     "library_sha256",
+    "linear_rowmajor",
     "reset_attestation",
     "weight_packed_linear",
     "weight_packed_linear_out",
@@ -51,6 +65,8 @@ load()
 fakes.register()
 
 convert_weight_packed = torch.ops.sgl_kernel.convert_weight_packed
+decode_attention_cpu = torch.ops.sgl_kernel.decode_attention_cpu
+extend_attention_cpu = torch.ops.sgl_kernel.extend_attention_cpu
 linear_rowmajor = torch.ops.sgl_kernel.linear_rowmajor
 weight_packed_linear = torch.ops.sgl_kernel.weight_packed_linear
 weight_packed_linear_out = torch.ops.sgl_kernel.weight_packed_linear_out
