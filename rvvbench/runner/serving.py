@@ -22,6 +22,7 @@ from .failure import PinFailed, RunnerError, ServingFailed, Terminated
 from .free_port import free_port
 from .log_tail import log_tail
 from .server_arguments import flags
+from .server_death import died
 from .serving_run import Run
 from .serving_spec import ServingSpec, readiness_prompt
 from .serving_steps import steps
@@ -142,24 +143,6 @@ async def watch(run: Run, server: Child) -> NoReturn:
         if code is not None or missing:
             raise died(code, missing, log_tail(run.log))
         await asyncio.sleep(run.look_s)
-
-
-def died(code: int | None, missing: list[str], tail: Sequence[str]) -> ServingFailed:
-    """What to say of a server that ended by itself."""
-    text = "\n".join(tail)
-    if "address already in use" in text.lower():
-        return ServingFailed("port-in-use", "the server found its port in use")
-    said = [f"{' and '.join(missing)} ended"] if missing else []
-    if code is not None:
-        said.append(f"the server ended with exit code {code}" if code >= 0 else f"the server was {killed_by(-code)}")
-    if code != -signal.SIGKILL and f"exit code {-signal.SIGKILL}" in text:
-        said.append(f"its log tells of a process {killed_by(signal.SIGKILL)}")
-    return ServingFailed("server-died", "; ".join(said))
-
-
-def killed_by(number: int) -> str:
-    """How a process ended that a signal killed."""
-    return f"killed by signal {number}" + (": usually too little memory" if number == signal.SIGKILL else "")
 
 
 def tell(run: Run, error: BaseException) -> int:

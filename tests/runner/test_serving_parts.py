@@ -8,6 +8,7 @@ from rvvbench.runner import cross_check, server_processes, serving
 from rvvbench.runner.failure import ServingFailed
 from rvvbench.runner.log_tail import log_tail
 from rvvbench.runner.server_arguments import flags
+from rvvbench.runner.server_death import died
 from rvvbench.runner.serving_spec import CrossCheck
 
 
@@ -51,11 +52,26 @@ def test_the_tail_of_an_endless_line_is_short_and_of_a_missing_log_empty(tmp_pat
             "the server was killed by signal 3; "
             "its log tells of a process killed by signal 9: usually too little memory",
         ),
+        (
+            -9,
+            [],
+            ["ValueError: no such model", "", "kill_process_tree called: parent_pid=6, include_parent=True, pid=6"],
+            "server-died",
+            "the server killed itself after a failure; the last exception in its log is ValueError: no such model",
+        ),
+        (
+            -9,
+            ["the scheduler (pid 5)"],
+            ["crashed with exit code -9.", "kill_process_tree called: parent_pid=6"],
+            "server-died",
+            "the scheduler (pid 5) ended; the server killed itself after a failure; "
+            "its log tells of a process killed by signal 9: usually too little memory",
+        ),
         (1, [], ["OSError: [Errno 98] Address already in use"], "port-in-use", "the server found its port in use"),
     ],
 )
 def test_how_a_server_died_is_said(code, missing, tail, kind, said):
-    failed = serving.died(code, missing, tail)
+    failed = died(code, missing, tail)
     assert (failed.type, str(failed)) == (kind, said)
 
 
