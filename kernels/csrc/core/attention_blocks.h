@@ -7,10 +7,12 @@
 //   query(row, head, scale, out)             -> out[head] = scale * row
 //   product(a, lda, m, k, b, ldb, n, c, ldc)             c[m, n] = a[m, k] b[k, n]
 //   product_onto(factors, a, lda, ...)                   c[i, :] = factors[i] c[i, :] + (a b)[i, :]
+//   rows_onto(factors, a, lda, m, k, rows, n, c, ldc)    the same, b being k 16-bit rows of n
 //   cap(scores, count, cap)              score -> cap * tanh(score / cap)
 //   maximum(scores, count)               -> the highest, NaN aside; -infinity where count is 0
 //   exponentiate(scores, count, m)       score -> exp(score - m); returns their sum
-//   renew(maximum, peak, factor, rows)   maximum -> max(maximum, peak), factor as of
+//   renew(maximum, reference, factor, rows)  maximum -> max(maximum, reference), then reference
+//                                        -> what to subtract from scores, factor as of
 //   online_softmax.h normalised(row, count, by, out)      out[count] = row * by, FP32 store(row,
 //   count, by, out)           out[count] = round(row * by)
 //
@@ -30,16 +32,14 @@ namespace sgl_rvv {
 // Rows of queries that one product computes at once: their accumulators fill the vector registers.
 constexpr int64_t kQueryTile = 6;
 
-// Of the keys of a block, those that a query sees: all, or (causal) those up to its own position.
-// Rows are queries, position by position, `group` heads each.
+// Of the keys of a block, those that a query sees: those up to its own position.
 struct Visibility {
-  int64_t first;  // keys that the first row's position sees; may be negative
-  int64_t group;  // 0: every row sees `first`
-  int64_t count;  // keys of the block
+  int64_t first;            // keys that a row at position 0 sees; may be negative
+  int64_t count;            // keys of the block
+  const int64_t* position;  // of each row; never falls
 
   [[nodiscard]] int64_t of(int64_t row) const {
-    const int64_t seen = group == 0 ? first : first + row / group;
-    return std::clamp<int64_t>(seen, 0, count);
+    return std::clamp<int64_t>(first + position[row], 0, count);
   }
 };
 
@@ -73,6 +73,7 @@ class AttentionBlocks {
     std::fill_n(queries.output, queries.rows * sizes.head_v, 0.0F);
     std::fill_n(queries.maximum, queries.rows, kNothingSeen);
     std::fill_n(queries.sum, queries.rows, 0.0F);
+    std::fill_n(queries.position, queries.rows, int64_t{0});
   }
 
   // Scores of rows [first, first + rows) with the `count` keys of one tile, `offset` into the
@@ -94,13 +95,13 @@ class AttentionBlocks {
       float* scores = block.scores + row * block.pitch;
       const int64_t count = visible.of(first + row);
       if (cap > 0.0F) Tiles::cap(scores, count, cap);
-      queries.peak[first + row] = Tiles::maximum(scores, count);
+      queries.reference[first + row] = Tiles::maximum(scores, count);
     }
-    Tiles::renew(queries.maximum + first, queries.peak + first, queries.factor + first, rows);
+    Tiles::renew(queries.maximum + first, queries.reference + first, queries.factor + first, rows);
     for (int64_t row = 0; row < rows; ++row) {
       float* scores = block.scores + row * block.pitch;
-      const float reference = softmax_reference(queries.maximum[first + row]);
-      const float sum = Tiles::exponentiate(scores, visible.of(first + row), reference);
+      const float sum =
+          Tiles::exponentiate(scores, visible.of(first + row), queries.reference[first + row]);
       float& total = queries.sum[first + row];
       total = total * queries.factor[first + row] + sum;
     }
@@ -178,16 +179,15 @@ class AttentionBlocks {
     for (int64_t tile = 0; tile < count; tile += block.columns) {
       const int64_t here = std::min(block.columns, count - tile);
       Tiles::keys(keys.from(tile), here, sizes.head, block.staging, block.keys);
-      score(queries, block, sizes.head, 0, queries.rows, tile, {here, 0, here});
+      score(queries, block, sizes.head, 0, queries.rows, tile, {here, here, queries.position});
     }
-    soften(queries, block, sizes.cap, 0, queries.rows, {count, 0, count});
-    for (int64_t tile = 0; tile < count; tile += block.columns) {
-      const int64_t here = std::min(block.columns, count - tile);
-      Tiles::values(values.from(tile), here, sizes.head_v, block.values);
-      KvBlock part = block;
-      part.scores += tile;
-      if (tile > 0) std::fill_n(queries.factor, queries.rows, 1.0F);
-      weigh(queries, part, sizes.head_v, 0, queries.rows, {here, 0, here});
+    soften(queries, block, sizes.cap, 0, queries.rows, {count, count, queries.position});
+    // A group has few queries for each value: converting values on the way costs less than storing
+    // them as FP32.
+    for (int64_t row = 0; row < queries.rows; row += kQueryTile) {
+      Tiles::rows_onto(queries.factor + row, block.scores + row * block.pitch, block.pitch,
+                       std::min(kQueryTile, queries.rows - row), count, values, sizes.head_v,
+                       queries.output + row * sizes.head_v, sizes.head_v);
     }
   }
 
@@ -223,10 +223,14 @@ class AttentionBlocks {
     QueryBlock queries = scratch.queries;
     queries.rows = unit.positions * group;
     start(queries, sizes);
-    for (int64_t row = 0; row < queries.rows; ++row) {
-      Tiles::query(call.query.data + (first_token + row / group) * call.query.token_stride +
-                       (first_head + row % group) * call.query.head_stride,
-                   sizes.head, sizes.scale, queries.query + row * sizes.head);
+    int64_t row = 0;
+    for (int64_t position = 0; position < unit.positions; ++position) {
+      const uint16_t* from = call.query.data + (first_token + position) * call.query.token_stride +
+                             first_head * call.query.head_stride;
+      for (int64_t i = 0; i < group; ++i, ++row, from += call.query.head_stride) {
+        Tiles::query(from, sizes.head, sizes.scale, queries.query + row * sizes.head);
+        queries.position[row] = position;
+      }
     }
 
     const KvRows old_keys = call.keys.of(unit.kv_head, sequence.slots);
@@ -234,7 +238,7 @@ class AttentionBlocks {
     for (int64_t token = 0; token < sequence.prefix; token += scratch.block.columns) {
       const int64_t count = std::min(scratch.block.columns, sequence.prefix - token);
       extend_block(sizes, queries, scratch.block, old_keys.from(token), old_values.from(token),
-                   {count, 0, count});
+                   {count, count, queries.position});
     }
     const KvRows new_keys = call.new_keys.of(unit.kv_head, nullptr).from(sequence.first);
     const KvRows new_values = call.new_values.of(unit.kv_head, nullptr).from(sequence.first);
@@ -242,14 +246,17 @@ class AttentionBlocks {
     for (int64_t token = 0; token < seen; token += scratch.block.columns) {
       const int64_t count = std::min(scratch.block.columns, seen - token);
       extend_block(sizes, queries, scratch.block, new_keys.from(token), new_values.from(token),
-                   {unit.position + 1 - token, group, count});
+                   {unit.position + 1 - token, count, queries.position});
     }
 
-    for (int64_t row = 0; row < queries.rows; ++row) {
-      Tiles::store(queries.output + row * sizes.head_v, sizes.head_v,
-                   softmax_normaliser(queries.sum[row]),
-                   call.output.data + (first_token + row / group) * call.output.token_stride +
-                       (first_head + row % group) * call.output.head_stride);
+    Tiles::normalisers(queries.sum, queries.factor, queries.rows);
+    row = 0;
+    for (int64_t position = 0; position < unit.positions; ++position) {
+      uint16_t* to = call.output.data + (first_token + position) * call.output.token_stride +
+                     first_head * call.output.head_stride;
+      for (int64_t i = 0; i < group; ++i, ++row, to += call.output.head_stride) {
+        Tiles::store(queries.output + row * sizes.head_v, sizes.head_v, queries.factor[row], to);
+      }
     }
   }
 

@@ -78,6 +78,19 @@ struct PortableTiles {
     }
   }
 
+  static void rows_onto(const float* factors, const float* a, int64_t lda, int64_t m, int64_t k,
+                        const KvRows& b, int64_t n, float* c, int64_t ldc) {
+    for (int64_t row = 0; row < m; ++row) {
+      float* to = c + row * ldc;
+      for (int64_t i = 0; i < n; ++i) to[i] *= factors[row];
+      for (int64_t token = 0; token < k; ++token) {
+        const uint16_t* from = b.row(token);
+        const float left = a[row * lda + token];
+        for (int64_t i = 0; i < n; ++i) to[i] += left * Element::load(from[i]);
+      }
+    }
+  }
+
   static void cap(float* scores, int64_t count, float cap) {
     for (int64_t i = 0; i < count; ++i) scores[i] = capped(scores[i], cap);
   }
@@ -97,12 +110,17 @@ struct PortableTiles {
     return sum;
   }
 
-  static void renew(float* maximum, const float* peak, float* factor, int64_t rows) {
+  static void renew(float* maximum, float* reference, float* factor, int64_t rows) {
     for (int64_t row = 0; row < rows; ++row) {
       const float before = maximum[row];
-      maximum[row] = std::max(before, peak[row]);
-      factor[row] = exp_nonpositive(before - softmax_reference(maximum[row]));
+      maximum[row] = std::max(before, reference[row]);
+      reference[row] = softmax_reference(maximum[row]);
+      factor[row] = exp_nonpositive(before - reference[row]);
     }
+  }
+
+  static void normalisers(const float* sum, float* out, int64_t rows) {
+    for (int64_t row = 0; row < rows; ++row) out[row] = softmax_normaliser(sum[row]);
   }
 
   static void normalised(const float* row, int64_t count, float by, float* out) {

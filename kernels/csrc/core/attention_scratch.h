@@ -16,12 +16,13 @@ struct QueryBlock {
   float* output;  // not yet normalised
   float* maximum;
   float* sum;
-  float* peak;    // highest score of the current block of keys
-  float* factor;  // exp(maximum before - maximum after)
+  float* reference;   // of a block of keys: first the highest score, then what is subtracted
+  float* factor;      // exp(maximum before - maximum after)
+  int64_t* position;  // of each row behind the first
 };
 
 // Keys and values of one block, converted: keys [tiles][head][columns] (transposed), values
-// [tokens, head_v]; scores [rows][pitch].
+// [tokens, head_v] (extend); scores [rows][pitch].
 struct KvBlock {
   int64_t columns;  // of one tile
   int64_t pitch;    // of a row of scores: columns times the tiles of a block
@@ -44,13 +45,16 @@ class ScratchCursor {
   [[nodiscard]] int64_t used() const { return used_; }
 
   QueryBlock take_queries(int64_t rows, const AttentionSizes& sizes) {
-    return {rows,
-            take(rows * sizes.head),
-            take(rows * sizes.head_v),
-            take(rows),
-            take(rows),
-            take(rows),
-            take(rows)};
+    QueryBlock block{};
+    block.rows = rows;
+    block.query = take(rows * sizes.head);
+    block.output = take(rows * sizes.head_v);
+    block.maximum = take(rows);
+    block.sum = take(rows);
+    block.reference = take(rows);
+    block.factor = take(rows);
+    block.position = reinterpret_cast<int64_t*>(take(2 * rows));
+    return block;
   }
 
  private:
@@ -76,7 +80,7 @@ struct DecodeScratch {
     scratch.block = {columns,
                      columns * kTiles,
                      cursor.take(columns * sizes.head),
-                     cursor.take(columns * sizes.head_v),
+                     nullptr,
                      cursor.take(sizes.group() * columns * kTiles),
                      reinterpret_cast<uint16_t*>(cursor.take(columns * sizes.head / 2))};
     scratch.weights = cursor.take(splits);

@@ -1,0 +1,15 @@
+"""The attention operators without their data: they write into their arguments and return nothing."""
+
+from __future__ import annotations
+
+import torch
+
+
+def register() -> None:
+    """Register the fakes; once for each process."""
+    for name in ("decode_attention_cpu", "extend_attention_cpu"):
+        torch.library.register_fake(f"sgl_kernel::{name}", writes_only)
+
+
+def writes_only(*args: torch.Tensor | int | float) -> None:
+    """What is written is in the schema."""
