@@ -7,14 +7,16 @@ import io
 import shutil
 import zipfile
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
 from rvvbench.errors import RvvbenchError
 from rvvbench.provide import tree
 from rvvbench.provide.draft import draft_of
-from rvvbench.provide.file_hash import exclusive
+from rvvbench.provide.file_hash import exclusive, sha256_of
 from rvvbench.provide.wheel import unpack_wheel
+from rvvbench.provide.wheelfile import WheelContent, write_wheel
 
 
 class Wheel(Protocol):
@@ -25,6 +27,34 @@ class Wheel(Protocol):
 
     @property
     def sha256(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class SmallWheel:
+    """A wheel that is written at every use."""
+
+    path: Path
+    sha256: str
+
+
+# Python appends a site folder to its path, behind the folder of the image's own packages.
+FIRST = (
+    "import sys; sys.path.remove('/rvvbench/site'); sys.path.insert("
+    "next((i for i, p in enumerate(sys.path) if p.endswith('-packages')), len(sys.path)), '/rvvbench/site')\n"
+)
+
+
+def first_on_path(folder: Path) -> SmallWheel:
+    """A wheel, written into `folder`, that makes what a site holds win over the image's packages of the same name."""
+    content = WheelContent(
+        name="rvvbench_first",
+        version="1",
+        tag="py3-none-any",
+        summary="Puts the mounted packages before the image's",
+        files={"rvvbench_first.pth": FIRST.encode()},
+    )
+    path = write_wheel(content, folder)
+    return SmallWheel(path, sha256_of(path))
 
 
 def ensure_site(wheels: Sequence[Wheel], base: Path, progress: Callable[[str], None]) -> Path:

@@ -9,15 +9,17 @@ from typing import Any
 
 from rvvbench import project
 from rvvbench.engine.service import Engine
-from rvvbench.errors import ManifestError
+from rvvbench.errors import EnvironmentLacks, ManifestError
 from rvvbench.manifest.lock import LockFile
-from rvvbench.manifest.models import DebianSource, Stack, WheelSource
+from rvvbench.manifest.models import DebianSource, GitSource, Stack, WheelSource
 from rvvbench.manifest.resolve import Resolved
+from rvvbench.manifest.source import Document
 from rvvbench.progress import Progress
 from rvvbench.provide.checkpoint import CheckpointDir, PinnedFile, SyntheticModel, ensure_hub, ensure_synthetic
 from rvvbench.provide.kernels import Build, KernelWheel, build_kernels
 from rvvbench.provide.plugin import PluginWheel, build_plugin
-from rvvbench.provide.site import Wheel, ensure_site
+from rvvbench.provide.site import Wheel, ensure_site, first_on_path
+from rvvbench.provide.stack_wheels import DISTRIBUTIONS, Source, StackBuild, StackWheel, find_stack_wheel
 from rvvbench.target.select import Target, host_arch
 from rvvbench.workload.images import UsedImage, use_image
 
@@ -35,6 +37,7 @@ class Provision:
     kernels: KernelWheel | None
     sites: dict[str, Path]
     unlocked_files: tuple[str, ...] = ()
+    stack_wheels: tuple[StackWheel, ...] = ()
 
     @property
     def checkpoint(self) -> Path:
@@ -75,13 +78,26 @@ class Provision:
                 "library_sha256": self.kernels.library_sha256,
                 "compiler": self.kernels.compiler,
             }
-        return {
+        pins = {
             "image": {"name": self.image.ref.name, "arch": self.image.ref.arch, "digest": self.image.ref.digest},
             "packages": self.image.packages,
             "checkpoint": {"kind": self.checkpoint_dir.kind, "files": self.checkpoint_files},
             "plugin": {"version": self.plugin.version, "wheel_sha256": self.plugin.sha256},
             "kernels": kernels,
         }
+        if self.stack_wheels:
+            pins["built"] = {
+                wheel.part: {
+                    "url": wheel.url,
+                    "commit": wheel.commit,
+                    "key": wheel.key,
+                    "wheel_sha256": wheel.sha256,
+                    "compiler": wheel.compiler,
+                    "environment": dict(wheel.environment),
+                }
+                for wheel in self.stack_wheels
+            }
+        return pins
 
 
 def provide(resolved: Resolved, target: Target, engine: Engine, *, state_dir: Path, progress: Progress) -> Provision:
@@ -89,6 +105,7 @@ def provide(resolved: Resolved, target: Target, engine: Engine, *, state_dir: Pa
     progress.phase("image")
     image = use_image(resolved.lock, resolved.stack.image, target.arch, engine=engine, state_dir=state_dir)
     check_stack(resolved, image)
+    built = built_wheels(resolved, StackBuild(target.arch, image.ref, engine, state_dir))
     progress.phase(f"checkpoint {resolved.model.title} ({resolved.experiment.weights})")
     checkpoint = _checkpoint(resolved, state_dir, progress)
     kernels = None
@@ -100,8 +117,77 @@ def provide(resolved: Resolved, target: Target, engine: Engine, *, state_dir: Pa
     sites = {}
     for variant in resolved.variants:
         wheels: list[Wheel] = [plugin, *([kernels] if kernels and variant.uses_kernels else [])]
+        if built:
+            # The image has a PyTorch and an SGLang of its own.
+            wheels = [*built, first_on_path(state_dir / "wheels" / "first"), *wheels]
         sites[variant.name] = ensure_site(wheels, state_dir / "sites", progress.line)
-    return Provision(image, checkpoint, plugin, kernels, sites, unlocked_files(resolved, checkpoint))
+    return Provision(image, checkpoint, plugin, kernels, sites, unlocked_files(resolved, checkpoint), built)
+
+
+def git_sources(stack: Stack, places: Document, lock: LockFile) -> list[Source]:
+    """The parts of a stack that are built from git, at the commits that manifest or lock pin.
+
+    Raises ManifestError at a commit that nobody has resolved, and where the lock pins another repository or branch.
+    """
+    sources = []
+    for part in DISTRIBUTIONS:
+        source = getattr(stack, part)
+        if not isinstance(source, GitSource):
+            continue
+        name = f"{stack.name}/{part}"
+        locked = lock.lock.git.get(name)
+        if locked is not None and (locked.url, locked.branch) != (source.url, source.branch):
+            raise ManifestError(
+                f"the stack builds {part} from branch {source.branch} of {source.url}, but the lock has branch "
+                f"{locked.branch} of {locked.url}",
+                where=lock.document.where(("git", name)),
+                mend="rvvbench lock",
+            )
+        pinned = {commit for commit in (source.commit, locked.commit if locked else None) if commit}
+        if len(pinned) > 1:
+            raise ManifestError(
+                f"the commit of {part} in the manifest is {source.commit}, but the lock has another "
+                f"({lock.document.where(('git', name, 'commit'))})",
+                where=places.where((part, "commit")),
+                mend="correct the one that is wrong, or run `rvvbench lock` if the manifest was changed on purpose",
+            )
+        if not pinned:
+            raise ManifestError(
+                f"the commit of {part} (branch {source.branch} of {source.url}) was never resolved",
+                where=places.where((part, "commit")),
+                mend="rvvbench lock",
+            )
+        sources.append(Source(part, source.url, source.branch, pinned.pop()))
+    return sources
+
+
+def built_wheels(resolved: Resolved, build: StackBuild) -> tuple[StackWheel, ...]:
+    """The wheels of the stack's git sources, which `rvvbench build` has made before: a run does not wait for hours.
+
+    Raises EnvironmentLacks for one that is not here, ManifestError for variants that cannot run with them.
+    """
+    sources = git_sources(resolved.stack, resolved.stack_document, resolved.lock)
+    if any(source.part == "pytorch" for source in sources):
+        for index, variant in enumerate(resolved.variants):
+            if variant.uses_kernels:
+                raise ManifestError(
+                    f"the variant {variant.name!r} uses kernels, which are compiled against the image's PyTorch and "
+                    f"not against the one that stack {resolved.stack.name!r} builds",
+                    where=resolved.experiment_document.where(("variants", index)),
+                    mend="choose variants without kernels (`--variant torch-native`), or the stack debian-rvv",
+                )
+    found = []
+    for source in sources:
+        wheel = find_stack_wheel(build, source)
+        if wheel is None:
+            raise EnvironmentLacks(
+                f"{source.distribution} of {source.url} at {source.commit[:12]} was not built for {build.arch} with "
+                f"the image {build.image.digest[:19]} and the build variables that are set now",
+                where=resolved.stack_document.where((source.part,)),
+                mend=f"rvvbench build --stack {resolved.stack.name} --arch {build.arch}",
+            )
+        found.append(wheel)
+    return tuple(found)
 
 
 def unlocked_files(resolved: Resolved, checkpoint: CheckpointDir) -> tuple[str, ...]:
