@@ -5,9 +5,6 @@ File `state_dir()/rvvbench.local.lock.yaml`. An entry counts as long as the comm
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -18,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from rvvbench.errors import EnvironmentLacks, ManifestError
 from rvvbench.image.build import BuiltImage
 from rvvbench.image.suite import Difference
-from rvvbench.project import writing
+from rvvbench.provide.file_hash import exclusive, write_atomically
 
 FILE = "rvvbench.local.lock.yaml"
 
@@ -94,7 +91,7 @@ def write(state_dir: Path, recipe: str, built: BuiltImage) -> RelockedImage:
         differences=tuple(DifferenceModel(name=d.name, locked=d.locked, served=d.served) for d in built.differences),
         packages=dict(built.packages),
     )
-    with _turn(state_dir):
+    with exclusive(state_dir, FILE):
         lock = read(state_dir)
         lock.images.setdefault(recipe, {})[built.arch] = entry
         _save(state_dir, lock)
@@ -103,26 +100,12 @@ def write(state_dir: Path, recipe: str, built: BuiltImage) -> RelockedImage:
 
 def forget(state_dir: Path, recipe: str, arch: str) -> None:
     """Drop an entry: the suite serves the locked versions again, or the lock moved."""
-    with _turn(state_dir):
+    with exclusive(state_dir, FILE):
         lock = read(state_dir)
         if lock.images.get(recipe, {}).pop(arch, None) is not None:
             _save(state_dir, lock)
 
 
 def _save(state_dir: Path, lock: LocalLock) -> None:
-    path = state_dir / FILE
-    fresh = path.with_suffix(".new")
-    with writing(path):
-        fresh.write_text(yaml.safe_dump(lock.model_dump(mode="json", by_alias=True), sort_keys=False), encoding="utf-8")
-        fresh.replace(path)
-
-
-@contextlib.contextmanager
-def _turn(state_dir: Path) -> Iterator[None]:
-    path = state_dir / f".{FILE}.turn"
-    with writing(path):
-        state_dir.mkdir(parents=True, exist_ok=True)
-        opened = path.open("w")
-    with opened as turn:
-        fcntl.flock(turn, fcntl.LOCK_EX)
-        yield
+    text = yaml.safe_dump(lock.model_dump(mode="json", by_alias=True), sort_keys=False)
+    write_atomically(state_dir / FILE, text.encode())

@@ -3,35 +3,21 @@
 from __future__ import annotations
 
 import fnmatch
-import hashlib
 import os
-import subprocess
-import sys
-import tempfile
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from rvvbench.errors import EnvironmentLacks, ManifestError
+from rvvbench.errors import ManifestError
 from rvvbench.image.recipe import Wheel
+from rvvbench.provide.wheel import fetch_wheel
 
 
 def fetch(wheel: Wheel, cache: Path, where: str) -> Path:
-    """The wheel's file in `cache`, downloaded through pip where it is not there. The hash is checked every time.
-
-    Raises ManifestError (with `where`) when the bytes are not the pinned ones, EnvironmentLacks without network or pip.
+    """The wheel's file in `cache`, downloaded through pip where it is not there; as `fetch_wheel`, whose errors it
+    raises at `where`.
     """
-    path = cache / wheel.file
-    if not path.exists():
-        _download(wheel, path, where)
-    found = hashlib.sha256(path.read_bytes()).hexdigest()
-    if found != wheel.sha256:
-        raise ManifestError(
-            f"{wheel.file} has sha256 {found}, the recipe pins {wheel.sha256}",
-            where=where,
-            mend=f"remove {path} if the download is broken; else the pin is wrong",
-        )
-    return path
+    return fetch_wheel(f"{wheel.name}=={wheel.version}", wheel.file, wheel.sha256, cache, where)
 
 
 def unpack(wheel: Wheel, path: Path, site: Path, epoch_s: int) -> None:
@@ -59,36 +45,3 @@ def _without_dropped(record: str, drop: Sequence[str]) -> str:
         if not any(fnmatch.fnmatch(line.split(",", 1)[0], pattern) for pattern in drop)
     ]
     return "".join(kept)
-
-
-def _download(wheel: Wheel, path: Path, where: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    python, abi, platform = wheel.file.removesuffix(".whl").rsplit("-", 3)[1:]
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", "--no-input"]
-    command += ["--disable-pip-version-check", "--require-hashes"]
-    if platform != "any":
-        version = python.removeprefix("cp")
-        command += [f"--platform={platform}", f"--abi={abi}", "--implementation=cp"]
-        command += [f"--python-version={version[0]}.{version[1:]}"]
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        requirement = Path(folder) / "requirement.txt"
-        requirement.write_text(f"{wheel.name}=={wheel.version} --hash=sha256:{wheel.sha256}\n")
-        done = subprocess.run(
-            [*command, f"--dest={folder}", f"--requirement={requirement}"], capture_output=True, text=True, check=False
-        )
-        if done.returncode != 0:
-            if "DO NOT MATCH THE HASHES" in done.stderr:
-                raise ManifestError(
-                    f"the package index serves {wheel.name} {wheel.version} with another sha256 than the recipe pins",
-                    where=where,
-                    mend="correct the recipe, after asking why it changed",
-                )
-            said = [line for line in done.stderr.strip().splitlines() if line.startswith("ERROR")] or [
-                "no reason given"
-            ]
-            raise EnvironmentLacks(
-                f"pip cannot fetch {wheel.file}: {said[-1].removeprefix('ERROR: ')}",
-                where=where,
-                mend="check the network, or put the file into " + str(path.parent),
-            )
-        (Path(folder) / wheel.file).rename(path)
