@@ -8,7 +8,7 @@ from pathlib import Path
 
 COMPILED = (".c", ".cc", ".cpp", ".cxx")
 
-NATIVE_FILE_S = 8.0
+NATIVE_FILE_S = 15.0
 EMULATED_FACTOR = 15.0
 DISK_FACTOR = 4
 """Of the sources with their history: a copy of them, and what is compiled and linked."""
