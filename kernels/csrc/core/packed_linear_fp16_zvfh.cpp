@@ -59,19 +59,6 @@ void accumulate(const Half* a, const Half* w, int64_t k, float* sums, bool resum
     if constexpr (Rows > 5) s5 = __riscv_vle32_v_f32m4(sums + 5 * kRowSums, vl);
   }
   Row row = load_row(w, vl);
-  if constexpr (Rows == 1) {
-    // One row has one instruction for a k: without this the loop's own instructions would show.
-    for (; k > 4; k -= 4, a += 4, w += 4 * kBlockColumns) {
-      const Row second = load_row(w + kBlockColumns, vl);
-      multiply_add<Rows>(s0, s1, s2, s3, s4, s5, a, row, vl);
-      const Row third = load_row(w + 2 * kBlockColumns, vl);
-      multiply_add<Rows>(s0, s1, s2, s3, s4, s5, a + 1, second, vl);
-      const Row fourth = load_row(w + 3 * kBlockColumns, vl);
-      multiply_add<Rows>(s0, s1, s2, s3, s4, s5, a + 2, third, vl);
-      row = load_row(w + 4 * kBlockColumns, vl);
-      multiply_add<Rows>(s0, s1, s2, s3, s4, s5, a + 3, fourth, vl);
-    }
-  }
   for (; k > 2; k -= 2, a += 2 * Rows, w += 2 * kBlockColumns) {
     const Row next = load_row(w + kBlockColumns, vl);
     multiply_add<Rows>(s0, s1, s2, s3, s4, s5, a, row, vl);
@@ -89,6 +76,28 @@ void accumulate(const Half* a, const Half* w, int64_t k, float* sums, bool resum
   if constexpr (Rows > 3) __riscv_vse32_v_f32m4(sums + 3 * kRowSums, s3, vl);
   if constexpr (Rows > 4) __riscv_vse32_v_f32m4(sums + 4 * kRowSums, s4, vl);
   if constexpr (Rows > 5) __riscv_vse32_v_f32m4(sums + 5 * kRowSums, s5, vl);
+}
+
+// One row, two blocks of the weight at once, to `sums` ([2][32]): with one alone, each load would
+// be waited for by the only multiply-add of its k.
+void accumulate_two_blocks(const Half* a, const Half* w0, const Half* w1, int64_t k, float* sums,
+                           size_t vl) {
+  Sums s0 = __riscv_vfmv_v_f_f32m4(0.0F, vl);
+  Sums s1 = s0;
+  Row row0 = load_row(w0, vl);
+  Row row1 = load_row(w1, vl);
+  for (; k > 1; --k, ++a) {
+    w0 += kBlockColumns;
+    w1 += kBlockColumns;
+    s0 = __riscv_vfwmacc_vf_f32m4(s0, *a, row0, vl);
+    row0 = load_row(w0, vl);
+    s1 = __riscv_vfwmacc_vf_f32m4(s1, *a, row1, vl);
+    row1 = load_row(w1, vl);
+  }
+  s0 = __riscv_vfwmacc_vf_f32m4(s0, *a, row0, vl);
+  s1 = __riscv_vfwmacc_vf_f32m4(s1, *a, row1, vl);
+  __riscv_vse32_v_f32m4(sums, s0, vl);
+  __riscv_vse32_v_f32m4(sums + kRowSums, s1, vl);
 }
 
 using Accumulate = void(const Half* a, const Half* w, int64_t k, float* sums, bool resume,
@@ -138,12 +147,24 @@ inline const Half* block_rows(const PackedLinear& call, int64_t block) {
 template <int Rows>
 void packed_linear_fp16_widening_zvfh_rvv(const PackedLinear& call, int64_t block_begin,
                                           int64_t block_end) {
-  alignas(64) float sums[Rows * kRowSums];
-  for (int64_t block = block_begin; block < block_end; ++block) {
+  alignas(64) float sums[(Rows + 1) * kRowSums];
+  const auto* left = static_cast<const Half*>(call.left);
+  int64_t block = block_begin;
+  if constexpr (Rows == 1) {
+    for (; block + 2 <= block_end; block += 2) {
+      for (Chunk chunk = chunk_at(0); chunk.column < kBlockColumns; chunk = chunk_after(chunk)) {
+        accumulate_two_blocks(left, block_rows(call, block) + chunk.column,
+                              block_rows(call, block + 1) + chunk.column, call.k,
+                              sums + chunk.column, chunk.vl);
+        finish(call, block, 0, 1, sums + chunk.column, chunk);
+        finish(call, block + 1, 0, 1, sums + kRowSums + chunk.column, chunk);
+      }
+    }
+  }
+  for (; block < block_end; ++block) {
     const Half* w = block_rows(call, block);
     for (Chunk chunk = chunk_at(0); chunk.column < kBlockColumns; chunk = chunk_after(chunk)) {
-      accumulate<Rows>(static_cast<const Half*>(call.left), w + chunk.column, call.k,
-                       sums + chunk.column, false, chunk.vl);
+      accumulate<Rows>(left, w + chunk.column, call.k, sums + chunk.column, false, chunk.vl);
       finish(call, block, 0, Rows, sums + chunk.column, chunk);
     }
   }
