@@ -104,7 +104,6 @@ class ServingJob:
             **process_spec("serving", self.resolved, self.target, variant, self.expected(variant, wanted[0]), identity),
             "server_args": self.server_args(variant),
             "port": None,
-            "ready_input_ids": self._prompts(0, 1)[0],
             "loads": self._loads(wanted),
             "timeouts_s": {
                 "startup": limits.startup,
@@ -144,7 +143,7 @@ class ServingJob:
     def _loads(self, wanted: Sequence[Load]) -> list[dict[str, Any]]:
         """Before each load a warm-up with as many requests as it has in flight. No prompt occurs twice in a run."""
         described = []
-        used = 1
+        used = 0
         for load in wanted:
             for measured in (False, True):
                 count = load.requests if measured else load.in_flight

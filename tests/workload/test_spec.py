@@ -142,9 +142,9 @@ def test_every_variable_that_a_row_expects_is_one_that_the_runner_records(one_ba
 def test_no_prompt_of_a_serving_run_occurs_twice_and_each_load_is_warmed_up_at_its_own_concurrency() -> None:
     serving = job("llama-serve", EMULATED)
     spec = json.loads(json.dumps(serving.spec(serving.resolved.variants[0], IDENTITY)))
-    prompts = [one["input_ids"] for load in spec["loads"] for one in load["requests"]] + [spec["ready_input_ids"]]
+    prompts = [one["input_ids"] for load in spec["loads"] for one in load["requests"]]
     assert {len(prompt) for prompt in prompts} == {64}
-    assert len({tuple(prompt) for prompt in prompts}) == len(prompts) == 1 + 1 + 4 + 2 + 4
+    assert len({tuple(prompt) for prompt in prompts}) == len(prompts) == 1 + 4 + 2 + 4
     shapes = [(load["name"], load["measured"], load["concurrency"], len(load["requests"])) for load in spec["loads"]]
     assert shapes == [("c1-warmup", False, 1, 1), ("c1", True, 1, 4), ("c2-warmup", False, 2, 2), ("c2", True, 2, 4)]
 
