@@ -75,6 +75,7 @@ def verify_tree(folder: Path, commit: str) -> None:
         changed += [line.split()[1] for line in modules if not line.startswith(" ")]
     # Git looks at no file with such a mark again.
     changed += [line[2:] for line in _git(["ls-files", "-v"], folder).splitlines() if not line.startswith("H ")]
+    changed = list(dict.fromkeys(changed))
     if changed:
         raise RvvbenchError(
             f"the work tree has {len(changed)} changed or added files ({', '.join(changed[:5])}), "

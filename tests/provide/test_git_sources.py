@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from small_projects import BRANCH, SmallProjects
 
 from rvvbench.errors import EnvironmentLacks, ManifestError, RvvbenchError
 from rvvbench.provide.git import clone_at, resolve_branch, verify_tree
@@ -116,6 +117,45 @@ def test_a_changed_or_added_file_is_refused(repository: Repository, tmp_path: Pa
     (folder / "new.txt").write_text("mine")
     with pytest.raises(RvvbenchError, match=r"new\.txt"):
         clone_at(repository.url, "topic", repository.second, folder)
+
+
+def test_an_ignored_file_and_a_file_that_git_no_longer_looks_at_are_refused(
+    repository: Repository, tmp_path: Path
+) -> None:
+    folder = clone_at(repository.url, "topic", repository.second, tmp_path / "x")
+    (folder / ".git" / "info" / "exclude").write_text("*.so\n")
+    (folder / "built.so").write_text("mine")
+    with pytest.raises(RvvbenchError, match=r"built\.so"):
+        verify_tree(folder, repository.second)
+    (folder / "built.so").unlink()
+    git(folder, "update-index", "--assume-unchanged", "file.txt")
+    (folder / "file.txt").write_text("mine")
+    with pytest.raises(RvvbenchError, match=r"file\.txt"):
+        verify_tree(folder, repository.second)
+
+
+def test_submodules_are_at_the_commits_that_the_commit_names(tmp_path: Path) -> None:
+    (tmp_path / "served").mkdir()
+    with SmallProjects(tmp_path / "served") as projects:
+        outer, inner = projects.torch, projects.sglang
+        git(outer.folder, "submodule", "--quiet", "add", inner.url, "third_party/inner")
+        # As PyTorch's own say, which hides changes from git status.
+        git(outer.folder, "config", "-f", ".gitmodules", "submodule.third_party/inner.ignore", "dirty")
+        commit = outer.commit({})
+        named = inner.head
+        inner.commit({"README.md": "later\n"})
+        folder = clone_at(outer.url, BRANCH, commit, tmp_path / "clone")
+        within = folder / "third_party" / "inner"
+        assert git(within, "rev-parse", "HEAD") == named
+        (within / "README.md").write_text("mine")
+        with pytest.raises(RvvbenchError, match="third_party/inner"):
+            verify_tree(folder, commit)
+        git(within, "checkout", "--quiet", "--", "README.md")
+        verify_tree(folder, commit)
+        git(within, "fetch", "--quiet", "origin")
+        git(within, "checkout", "--quiet", inner.head)
+        with pytest.raises(RvvbenchError, match="third_party/inner"):
+            verify_tree(folder, commit)
 
 
 def test_a_folder_inside_another_repository_is_no_clone(repository: Repository) -> None:
