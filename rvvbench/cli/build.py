@@ -10,9 +10,9 @@ import typer
 from rich.markup import escape
 
 from rvvbench import project
-from rvvbench.cli.console import out, print_json, progress
+from rvvbench.cli.console import err, out, print_json, progress
 from rvvbench.manifest.load import load_manifest
-from rvvbench.manifest.lock import load_lock
+from rvvbench.manifest.lock import LockedBuild, load_lock, save_lock
 from rvvbench.manifest.models import Stack
 from rvvbench.provide.build_settings import ALLOWED
 
@@ -29,6 +29,9 @@ STACK_HELP = (
 def build(
     stack: str = typer.Option("debian-rvv", "--stack", help=STACK_HELP),
     arch: str = typer.Option("riscv64", "--arch", help="riscv64, or this machine's own: host."),
+    write_lock: bool = typer.Option(
+        False, "--lock", help="Write keys and hashes of the wheels into rvvbench.lock.yaml."
+    ),
     json_output: bool = typer.Option(False, "--json", help="Machine-readable output."),
 ) -> None:
     """Compile what a stack is made of into wheels, each keyed by all that goes into it.
@@ -36,11 +39,16 @@ def build(
     A stack of packages: `kernels/`, cross-compiled in the toolchain image (two minutes). A stack with git sources:
     PyTorch and SGLang at their locked commits, built inside the stack's image for ARCH, under emulation where this
     machine is of another kind; PyTorch takes hours on a board. What was built before is taken again by its key.
+
+    The lock's keys of git wheels stand beside the commits that they are of. Its key of the kernels is that of the
+    source tree it was written from, so another tree has another one, which is no error: the commit of this project
+    pins the sources, and every record pins the key.
     """
     from rvvbench.engine.service import Engine
     from rvvbench.provide.stack_wheels import StackBuild, build_stack_wheel
     from rvvbench.target.select import host_arch
     from rvvbench.workload.images import use_image
+    from rvvbench.workload.locking import other_bytes, with_builds, with_kernels
     from rvvbench.workload.provision import git_sources, kernels_for
 
     manifests = project.manifests_dir()
@@ -55,15 +63,31 @@ def build(
     with progress() as shown, Engine(state_dir) as engine:
         engine.sweep()
         if not sources:
-            _print_kernels(
-                kernels_for(declared, wanted, lock, engine, state_dir=state_dir, progress=shown), json_output
-            )
-            return
-        shown.phase(f"image {declared.image} for {wanted}")
-        image = use_image(lock, declared.image, wanted, engine=engine, state_dir=state_dir)
-        made = StackBuild(wanted, image.ref, engine, state_dir)
-        wheels = [build_stack_wheel(made, source, shown) for source in sources]
-    _print_wheels(wheels, json_output)
+            wheel = kernels_for(declared, wanted, lock, engine, state_dir=state_dir, progress=shown)
+            made = LockedBuild(key=wheel.key, filename=wheel.path.name, sha256=wheel.sha256)
+            _note(other_bytes(lock.lock.kernels.get(wanted), made))
+            fresh = with_kernels(lock.lock, wanted, made)
+        else:
+            shown.phase(f"image {declared.image} for {wanted}")
+            image = use_image(lock, declared.image, wanted, engine=engine, state_dir=state_dir)
+            build = StackBuild(wanted, image.ref, engine, state_dir)
+            wheels = [build_stack_wheel(build, source, shown) for source in sources]
+            builds = [LockedBuild(key=w.key, filename=w.path.name, sha256=w.sha256) for w in wheels]
+            for source, entry in zip(sources, builds, strict=True):
+                locked = lock.lock.git.get(f"{stack}/{source.part}")
+                _note(other_bytes(locked.builds.get(wanted) if locked else None, entry))
+            fresh = with_builds(lock.lock, stack, wanted, zip(sources, builds, strict=True))
+    if write_lock and fresh != lock.lock:
+        save_lock(lock.path, fresh)
+    if not sources:
+        _print_kernels(wheel, json_output)
+    else:
+        _print_wheels(wheels, json_output)
+
+
+def _note(sentence: str | None) -> None:
+    if sentence is not None:
+        err.print(f"[yellow]other bytes[/]  {escape(sentence)}", soft_wrap=True)
 
 
 def _print_kernels(wheel: KernelWheel, json_output: bool) -> None:

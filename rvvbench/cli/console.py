@@ -26,7 +26,16 @@ err = Console(stderr=True, highlight=False)
 
 def print_json(data: Any) -> None:
     """Machine-readable output: one JSON document on stdout."""
-    sys.stdout.write(json.dumps(data, indent=2, sort_keys=False, ensure_ascii=False) + "\n")
+    print_text(json.dumps(data, indent=2, sort_keys=False, ensure_ascii=False))
+
+
+def print_text(text: str) -> None:
+    """A result on stdout as it is, ending in a newline. Raises OSError that names standard output."""
+    try:
+        sys.stdout.write(text if text.endswith("\n") else text + "\n")
+    except OSError as error:
+        error.filename = error.filename or "standard output"
+        raise
 
 
 def print_error(error: RvvbenchError) -> None:

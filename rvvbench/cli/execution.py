@@ -7,10 +7,8 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import typer
-
 from rvvbench import project
-from rvvbench.cli.console import err, out, progress
+from rvvbench.cli.console import err, out, print_text, progress
 from rvvbench.errors import CheckFailed, UsageError
 from rvvbench.manifest.resolve import Resolved, require_resolved, resolve
 from rvvbench.target.select import Target
@@ -106,9 +104,9 @@ def _print(record: Record, output: Output) -> None:
     from rvvbench.record.render import render_json, render_markdown, render_terminal
 
     if output.json:
-        typer.echo(render_json(record, definitions=output.definitions))
+        print_text(render_json(record, definitions=output.definitions))
     elif output.markdown:
-        typer.echo(render_markdown(record, definitions=output.definitions))
+        print_text(render_markdown(record, definitions=output.definitions))
     else:
         render_terminal(record, out, definitions=output.definitions)
 

@@ -57,7 +57,8 @@ def updated(lock: Lock, want: Wanted) -> Lock:
         old = lock.git.get(name)
         same = old is not None and (old.url, old.branch) == (pin.url, pin.branch)
         commit = pin.commit or (old.commit if old is not None and same else None)
-        git[name] = LockedGit(url=pin.url, branch=pin.branch, commit=commit)
+        builds = old.builds if old is not None and same and old.commit == commit else {}
+        git[name] = LockedGit(url=pin.url, branch=pin.branch, commit=commit, builds=builds)
     models = {}
     for name, model in want.models.items():
         before = lock.models.get(name)

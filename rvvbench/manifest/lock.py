@@ -18,12 +18,21 @@ from rvvbench.manifest.source import Document, load
 FILE_NAME = "rvvbench.lock.yaml"
 
 
+class LockedBuild(Strict):
+    """A wheel that `rvvbench build --lock` made: the key of all that went in, and the file that came out."""
+
+    key: Sha256
+    filename: str
+    sha256: Sha256
+
+
 class LockedGit(Strict):
-    """A branch and the commit that it was resolved to; null until somebody resolved it."""
+    """A branch, the commit it was resolved to (null until somebody did), and by architecture what was built of that."""
 
     url: str
     branch: str
     commit: Commit | None
+    builds: dict[str, LockedBuild] = Field(default_factory=dict)
 
 
 class LockedWheel(Strict):
@@ -58,6 +67,7 @@ class Lock(Strict):
     wheels: dict[str, LockedWheel] = Field(default_factory=dict)
     images: dict[str, dict[str, LockedImage]] = Field(default_factory=dict)
     models: dict[str, LockedModel] = Field(default_factory=dict)
+    kernels: dict[str, LockedBuild] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -78,7 +88,8 @@ def load_lock(manifests: Path) -> LockFile:
 
 
 HEADER = """\
-# What the manifests' names resolved to. Written by `rvvbench lock` and `rvvbench image build --lock`, not by hand.
+# What the manifests' names resolved to. Written by `rvvbench lock`, `rvvbench image build --lock` and
+# `rvvbench build --lock`, not by hand.
 """
 
 

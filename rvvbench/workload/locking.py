@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,8 +10,9 @@ from rvvbench.errors import RvvbenchError
 from rvvbench.image import relock
 from rvvbench.image.recipe import load_recipe
 from rvvbench.manifest.drift import Drift
-from rvvbench.manifest.lock import Lock, LockedGit, LockedImage, LockedModel, LockFile
+from rvvbench.manifest.lock import Lock, LockedBuild, LockedGit, LockedImage, LockedModel, LockFile
 from rvvbench.progress import Progress
+from rvvbench.provide.stack_wheels import Source
 
 ResolveBranch = Callable[[str, str], str]
 ResolveFiles = Callable[[str, str], Mapping[str, str]]
@@ -50,6 +51,31 @@ def adopt_images(lock: Lock, state_dir: Path) -> tuple[Lock, list[str]]:
     return lock.model_copy(update={"images": images}), adopted
 
 
+def with_builds(lock: Lock, stack: str, arch: str, built: Iterable[tuple[Source, LockedBuild]]) -> Lock:
+    """The lock with what was built of a stack's git sources for `arch`, beside their commits."""
+    git = dict(lock.git)
+    for source, build in built:
+        name = f"{stack}/{source.part}"
+        old = git.get(name)
+        others = old.builds if old is not None and old.commit == source.commit else {}
+        git[name] = LockedGit(
+            url=source.url, branch=source.branch, commit=source.commit, builds={**others, arch: build}
+        )
+    return lock.model_copy(update={"git": git})
+
+
+def with_kernels(lock: Lock, arch: str, build: LockedBuild) -> Lock:
+    """The lock with the wheel of the kernels for `arch`."""
+    return lock.model_copy(update={"kernels": {**lock.kernels, arch: build}})
+
+
+def other_bytes(locked: LockedBuild | None, built: LockedBuild) -> str | None:
+    """A sentence where a build of the locked key gave other bytes than the locked ones."""
+    if locked is None or locked.key != built.key or locked.sha256 == built.sha256:
+        return None
+    return f"{built.filename}: sha256 {built.sha256[:16]}, the lock has {locked.sha256[:16]} for the same key"
+
+
 def resolve_online(
     lock: Lock,
     *,
@@ -70,7 +96,8 @@ def resolve_online(
             continue
         progress.phase(f"{name}: branch {pin.branch} of {pin.url}")
         try:
-            git[name] = pin.model_copy(update={"commit": branch(pin.url, pin.branch)})
+            commit = branch(pin.url, pin.branch)
+            git[name] = pin.model_copy(update={"commit": commit, "builds": pin.builds if commit == pin.commit else {}})
         except RvvbenchError as error:
             unresolved.append(Unresolved(f"git {name}", error.cause))
     models: dict[str, LockedModel] = {}

@@ -149,6 +149,21 @@ def test_a_wheel_for_riscv64_is_built_under_emulation(bench: Bench) -> None:
     assert int.from_bytes(library[18:20], "little") == 243  # EM_RISCV
 
 
+def test_the_lock_holds_keys_and_hashes_beside_the_commits_and_other_bytes_are_said(bench: Bench) -> None:
+    outcome = rvvbench("build", "--stack", STACK, "--arch", "host", "--lock", "--json", manifests=bench.manifests)
+    assert outcome.code == 0, outcome.err
+    wheels = outcome.table()["wheels"]
+    file = load_lock(bench.manifests)
+    for wheel in wheels:
+        pin = file.lock.git[f"{STACK}/{wheel['part']}"]
+        locked = pin.builds[wheel["arch"]]
+        assert (pin.commit, locked.key, locked.sha256) == (wheel["commit"], wheel["key"], wheel["sha256"])
+    file.path.write_text(file.path.read_text().replace(wheels[0]["sha256"], "f" * 64))
+    outcome = bench.build()
+    assert outcome.code == 0
+    assert f"the lock has {'f' * 16} for the same key" in outcome.err
+
+
 def test_a_commit_that_nobody_resolved_is_named_at_its_line(bench: Bench) -> None:
     bench.pin(bench.projects.torch.head, None)
     outcome = bench.build()
