@@ -10,8 +10,6 @@ using at::Tensor;
 void check_place(const char* op, const char* name, const Tensor& tensor) {
   TORCH_CHECK_VALUE(tensor.device().is_cpu(), op, ": ", name, " must be on the CPU, but is on ",
                     tensor.device());
-  TORCH_CHECK_VALUE(tensor.layout() == at::kStrided, op, ": ", name,
-                    " must be a strided tensor, but is ", tensor.layout());
 }
 
 at::ScalarType torch_type(Type type) {

@@ -13,10 +13,10 @@
 
 namespace sgl_rvv {
 
-// A matrix of BF16 or FP16 on the CPU, strided, not empty in its columns; returns which.
+// A matrix of BF16 or FP16 on the CPU, with at least one column; returns which.
 [[nodiscard]] Type check_matrix(const char* op, const char* name, const at::Tensor& tensor);
 
-// `tensor` is of the type of mat1 and on the CPU, strided.
+// `tensor` is of the type of mat1 and on the CPU.
 void check_same_type(const char* op, const char* name, const at::Tensor& tensor,
                      const at::Tensor& mat1);
 
