@@ -31,8 +31,20 @@ def print_json(data: Any) -> None:
 
 def print_text(text: str) -> None:
     """A result on stdout as it is, ending in a newline. Raises OSError that names standard output."""
-    try:
+    with _named_stdout():
         sys.stdout.write(text if text.endswith("\n") else text + "\n")
+
+
+def flush_stdout() -> None:
+    """Write out what is buffered. Raises OSError that names standard output."""
+    with _named_stdout():
+        sys.stdout.flush()
+
+
+@contextmanager
+def _named_stdout() -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         error.filename = error.filename or "standard output"
         raise

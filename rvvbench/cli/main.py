@@ -13,7 +13,7 @@ import typer
 
 from rvvbench import __version__
 from rvvbench.cli import build, doctor, image, inventory, kernels, lock, run, serve, show, verify
-from rvvbench.cli.console import err, print_error
+from rvvbench.cli.console import err, flush_stdout, print_error
 from rvvbench.errors import EnvironmentLacks, RvvbenchError
 
 app = typer.Typer(
@@ -66,7 +66,7 @@ def main() -> None:
         signal.signal(signal.SIGHUP, _terminate)
     try:
         code = app(standalone_mode=False)
-        sys.stdout.flush()
+        flush_stdout()
         if code == INTERRUPTED:  # Typer caught the interrupt itself
             _say_interrupted()
         sys.exit(code if isinstance(code, int) else 0)
