@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import typer
@@ -53,21 +54,21 @@ def test(
     here = host_arch(platform.machine())
     state_dir = project.state_dir()
     runs = []
-    with progress() as shown, Engine(state_dir) as engine:
+    with TemporaryDirectory(prefix="rvvbench-") as folder, progress() as shown, Engine(state_dir) as engine:
         engine.sweep()
         for compiler in chosen:
             programs = {}
             for arch in ("riscv64", here):
                 shown.phase(f"compiling the tests for {arch} with {compiler}")
                 build = build_for(arch, stack, engine, state_dir)
-                programs[arch] = build_kernel_program("tests", build, shown.line, compiler)
+                programs[arch] = build_kernel_program("tests", build, shown.line, compiler, Path(folder))
             for machine in machines(here):
                 runs.append(Run(compiler, machine, programs["riscv64" if machine.cpu else here]))
         shown.phase(f"testing on {len(runs)} machines")
         verdicts = run_all(runs, execute, jobs=jobs or os.cpu_count() or 1, told=shown.line)
+        registry = sorted({name for run in runs for name in listed_names(execute(run, ("--list",)).output)})
     problems = [f"{v.machine}, {v.compiler}: {v.problem}" for v in verdicts if v.problem]
     problems += [f"results differ where they must not: {text}" for text in disagreements(verdicts)]
-    registry = sorted({name for run in runs for name in listed_names(execute(run, ("--list",)).output)})
     problems += [f"tested nowhere: {name}" for name in untested(verdicts, registry)]
     if json_output:
         print_json({"runs": [asdict(v) for v in verdicts], "kernels": registry, "problems": problems})
@@ -117,7 +118,7 @@ def bench(
     configs = model_configs(tuple(models))
     state_dir = project.state_dir()
     here = host_arch(platform.machine())
-    with progress() as shown:
+    with TemporaryDirectory(prefix="rvvbench-") as folder, progress() as shown:
         if driver is None and here == "riscv64":
             shown.phase("compiling the kernels with this machine's compiler")
             driver = native_driver(state_dir)
@@ -125,7 +126,9 @@ def bench(
             with Engine(state_dir) as engine:
                 engine.sweep()
                 shown.phase("compiling the kernels")
-                driver = build_kernel_program("bench", build_for(here, stack, engine, state_dir), shown.line)
+                driver = build_kernel_program(
+                    "bench", build_for(here, stack, engine, state_dir), shown.line, into=Path(folder)
+                )
         listed = listed_kernels(driver, emulated=False)
         cases = [case for case in _cases(configs, listed, operations, types, rows) if case.layer != "lm_head"]
         shown.phase(f"timing {len(cases)} cases")
@@ -209,11 +212,11 @@ def model(
     emulator.qemu()
     configs = model_configs(tuple(models) or MODELS)
     state_dir = project.state_dir()
-    with progress() as shown, Engine(state_dir) as engine:
+    with TemporaryDirectory(prefix="rvvbench-") as folder, progress() as shown, Engine(state_dir) as engine:
         engine.sweep()
         shown.phase("compiling the kernels")
         build = build_for("riscv64", stack, engine, state_dir)
-        driver = build_kernel_program("model", build, shown.line)
+        driver = build_kernel_program("model", build, shown.line, into=Path(folder))
         listed = listed_kernels(driver)
         cases = _cases(configs, listed, operations, types, rows)
         toolchain = Toolchain(engine, build.toolchain_image.image_id)

@@ -98,8 +98,11 @@ def trace_program(
         for stream in (out, err):
             stream.seek(0)
             texts.append(stream.read().decode(errors="replace"))
-    if exit_code != 0:
+    said = texts[0].splitlines()
+    if exit_code != 0 or len(said) != len(cases):
+        at = cases[len(said)] if len(said) < len(cases) else "the end"
         raise RvvbenchError(
-            f"the traced program ended with {exit_code}: {texts[1].strip()[-2000:]}", where=f"{program.name} under QEMU"
+            f"the traced program ended with {exit_code} at {at}: {texts[1].strip()[-2000:] or 'it said nothing'}",
+            where=f"{program.name} under QEMU",
         )
-    return Traced(reader.close(), [json.loads(line) for line in texts[0].splitlines()])
+    return Traced(reader.close(), [json.loads(line) for line in said])

@@ -89,14 +89,25 @@ def build_kernel_tests(build: Build, progress: Callable[[str], None]) -> Path:
 
 
 def build_kernel_program(
-    target: Program, build: Build, progress: Callable[[str], None], compiler: Compiler = "clang"
+    target: Program,
+    build: Build,
+    progress: Callable[[str], None],
+    compiler: Compiler = "clang",
+    into: Path | None = None,
 ) -> Path:
-    """A static program of `kernels/` for `arch`: as `build_kernels`, but always compiled anew (10 to 50 s)."""
+    """A static program of `kernels/` for `arch`: as `build_kernels`, but always compiled anew (10 to 50 s).
+
+    With `into` it is a copy in that folder, which another build that comes meanwhile does not touch.
+    """
     folder = build.state_dir / "kernels" / target / compiler / build.arch
     with exclusive(folder.parent, build.arch):
         progress(f"compiling {PROGRAMS[target]} for {build.arch} with {compiler}")
         _compile(target, build, folder, compiler=compiler)
-    return folder / PROGRAMS[target]
+        if into is None:
+            return folder / PROGRAMS[target]
+        copy = into / f"{build.arch}-{compiler}-{PROGRAMS[target]}"
+        shutil.copy(folder / PROGRAMS[target], copy)
+        return copy
 
 
 def tidy_kernels(build: Build) -> None:
