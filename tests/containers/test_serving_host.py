@@ -60,7 +60,7 @@ def _started(*arguments: str) -> subprocess.Popen[bytes]:
     )
 
 
-def _wait_for_event(name: str, process: subprocess.Popen[bytes], since: float, timeout_s: float = 180) -> Path:
+def _wait_for_event(name: str, process: subprocess.Popen[bytes], since: float, timeout_s: float = 600) -> Path:
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
         for path in (project.state_dir() / "runs").glob("*/*/*/out/events.jsonl"):
@@ -86,7 +86,7 @@ def test_a_server_whose_scheduler_is_killed_ends_the_run_with_an_error_and_the_e
     try:
         path = _wait_for_event("chunk", process, since)
         _kill_the_scheduler()
-        _, err = process.communicate(timeout=120)
+        _, err = process.communicate(timeout=300)
     finally:
         if process.poll() is None:
             process.kill()
