@@ -31,6 +31,7 @@ esac
 common="$triple -std=c++17 -O3 -DNDEBUG -fPIC -fvisibility=hidden -Wall -Wextra -Werror=return-type"
 common="$common -ffile-prefix-map=$source=kernels -I$source/csrc"
 [ -z "$sysroot" ] || common="$common --sysroot=$sysroot -ffile-prefix-map=$sysroot="
+written=
 case $arch in
   riscv64)
     # The X60's timings order the instructions of every riscv64 build; older compilers do not know that core.
@@ -41,7 +42,12 @@ case $arch in
     base="-march=rv64gc -mabi=lp64d $tune"
     # prefetch.r is a hint: a machine without Zicbop passes over it.
     vector="-march=rv64gcv_zicbop -mabi=lp64d $tune"
-    half="-march=rv64gcv_zfh_zvfh_zicbop -mabi=lp64d $tune" ;;
+    half="-march=rv64gcv_zfh_zvfh_zicbop -mabi=lp64d $tune"
+    # The loops of attention are written in the order in which an in-order core should meet them; LLVM keeps to it
+    # where it schedules from the top. Older LLVM and GCC order them by themselves.
+    if "$cxx" $triple -mllvm -misched-prera-direction=topdown -x c++ -c /dev/null -o /dev/null 2>/dev/null; then
+      written="-mllvm -misched-prera-direction=topdown"
+    fi ;;
   x86_64) base=-march=x86-64 vector= half= ;;
   aarch64) base=-march=armv8-a vector= half= ;;
   *) echo "build.sh: unknown architecture $arch" >&2; exit 2 ;;
@@ -53,6 +59,8 @@ torch_flags="-std=c++20 -isystem $sysroot/usr/include/torch/csrc/api/include -Wn
 core_files() {
   for file in "$source"/csrc/core/*.cpp; do
     case $file in
+      */attention_rvv.cpp) [ -z "$vector" ] || echo "$vector $written $file" ;;
+      */attention_zvfh.cpp) [ -z "$half" ] || echo "$half $written $file" ;;
       *_rvv.cpp) [ -z "$vector" ] || echo "$vector $file" ;;
       *_zvfh.cpp) [ -z "$half" ] || echo "$half $file" ;;
       *_portable.cpp) echo "$base -ffp-contract=off $file" ;;

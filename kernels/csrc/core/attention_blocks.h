@@ -7,10 +7,16 @@
 //   query(row, head, scale, out)             -> out[head] = scale * row
 //   product(a, lda, m, k, b, ldb, n, c, ldc)             c[m, n] = a[m, k] b[k, n]
 //   product_onto(factors, a, lda, ...)                   c[i, :] = factors[i] c[i, :] + (a b)[i, :]
+//   locate(rows, count, out)             out[count + 1]: where the rows begin, the last one twice
 //   rows_onto(factors, a, lda, m, k, rows, n, c, ldc)    the same, b being k 16-bit rows of n
 //   cap(scores, count, cap)              score -> cap * tanh(score / cap)
-//   maximum(scores, count)               -> the highest, NaN aside; -infinity where count is 0
-//   exponentiate(scores, count, m)       score -> exp(score - m); returns their sum
+//   maxima(scores, pitch, rows, counts, out)  out[row]: its highest score, NaN aside; -infinity
+//   where
+//                                        it has none. True: no score is NaN or infinite
+//   exponentiate(scores, pitch, rows, counts, reference, factor, sums, careful)
+//                                        score -> exp(score - reference); sums[row][columns() / 4]
+//                                        -> factor sums + sums of the new ones. Careful: may be NaN
+//   totals(sums, rows, out)              out[row]: its sums added up
 //   renew(maximum, reference, factor, rows)  maximum -> max(maximum, reference), then reference
 //                                        -> what to subtract from scores, factor as of
 //   online_softmax.h normalised(row, count, by, out)      out[count] = row * by, FP32 store(row,
@@ -72,7 +78,7 @@ class AttentionBlocks {
   static void start(const QueryBlock& queries, const AttentionSizes& sizes) {
     std::fill_n(queries.output, queries.rows * sizes.head_v, 0.0F);
     std::fill_n(queries.maximum, queries.rows, kNothingSeen);
-    std::fill_n(queries.sum, queries.rows, 0.0F);
+    std::fill_n(queries.lanes, queries.rows * (Tiles::columns() / 4), 0.0F);
     std::fill_n(queries.position, queries.rows, int64_t{0});
   }
 
@@ -91,20 +97,18 @@ class AttentionBlocks {
   // Scores to exponentials, and the state of each row with them.
   static void soften(const QueryBlock& queries, const KvBlock& block, float cap, int64_t first,
                      int64_t rows, const Visibility& visible) {
-    for (int64_t row = 0; row < rows; ++row) {
-      float* scores = block.scores + row * block.pitch;
-      const int64_t count = visible.of(first + row);
-      if (cap > 0.0F) Tiles::cap(scores, count, cap);
-      queries.reference[first + row] = Tiles::maximum(scores, count);
+    for (int64_t row = 0; row < rows; ++row) block.seen[row] = visible.of(first + row);
+    if (cap > 0.0F) {
+      for (int64_t row = 0; row < rows; ++row) {
+        Tiles::cap(block.scores + row * block.pitch, block.seen[row], cap);
+      }
     }
+    const bool numbers =
+        Tiles::maxima(block.scores, block.pitch, rows, block.seen, queries.reference + first);
     Tiles::renew(queries.maximum + first, queries.reference + first, queries.factor + first, rows);
-    for (int64_t row = 0; row < rows; ++row) {
-      float* scores = block.scores + row * block.pitch;
-      const float sum =
-          Tiles::exponentiate(scores, visible.of(first + row), queries.reference[first + row]);
-      float& total = queries.sum[first + row];
-      total = total * queries.factor[first + row] + sum;
-    }
+    Tiles::exponentiate(block.scores, block.pitch, rows, block.seen, queries.reference + first,
+                        queries.factor + first, queries.lanes + first * (block.columns / 4),
+                        !numbers);
   }
 
   // Adds exponentials times values. In a tile of rows that do not all see the same keys, those that
@@ -160,6 +164,7 @@ class AttentionBlocks {
       decode_block(sizes, scratch, keys.from(token), values.from(token),
                    std::min(scratch.block.pitch, end - token));
     }
+    Tiles::totals(queries.lanes, queries.rows, queries.sum);
     for (int64_t row = 0; row < sizes.group(); ++row) {
       float* partial = call.partials + sequence * call.partial_sequence_stride +
                        (first_head + row) * call.partial_head_stride +
@@ -184,11 +189,9 @@ class AttentionBlocks {
     soften(queries, block, sizes.cap, 0, queries.rows, {count, count, queries.position});
     // A group has few queries for each value: converting values on the way costs less than storing
     // them as FP32.
-    for (int64_t row = 0; row < queries.rows; row += kQueryTile) {
-      Tiles::rows_onto(queries.factor + row, block.scores + row * block.pitch, block.pitch,
-                       std::min(kQueryTile, queries.rows - row), count, values, sizes.head_v,
-                       queries.output + row * sizes.head_v, sizes.head_v);
-    }
+    Tiles::locate(values, count, block.rows);
+    Tiles::rows_onto(queries.factor, block.scores, block.pitch, queries.rows, count, block.rows,
+                     sizes.head_v, queries.output, sizes.head_v);
   }
 
   static void merge(const DecodeAttention& call, int64_t unit, const DecodeScratch& scratch) {
@@ -249,6 +252,7 @@ class AttentionBlocks {
                    {unit.position + 1 - token, count, queries.position});
     }
 
+    Tiles::totals(queries.lanes, queries.rows, queries.sum);
     Tiles::normalisers(queries.sum, queries.factor, queries.rows);
     row = 0;
     for (int64_t position = 0; position < unit.positions; ++position) {

@@ -78,15 +78,19 @@ struct PortableTiles {
     }
   }
 
+  static void locate(const KvRows& rows, int64_t count, const uint16_t** out) {
+    for (int64_t token = 0; token < count; ++token) out[token] = rows.row(token);
+    out[count] = out[count - 1];
+  }
+
   static void rows_onto(const float* factors, const float* a, int64_t lda, int64_t m, int64_t k,
-                        const KvRows& b, int64_t n, float* c, int64_t ldc) {
+                        const uint16_t* const* rows, int64_t n, float* c, int64_t ldc) {
     for (int64_t row = 0; row < m; ++row) {
       float* to = c + row * ldc;
       for (int64_t i = 0; i < n; ++i) to[i] *= factors[row];
       for (int64_t token = 0; token < k; ++token) {
-        const uint16_t* from = b.row(token);
         const float left = a[row * lda + token];
-        for (int64_t i = 0; i < n; ++i) to[i] += left * Element::load(from[i]);
+        for (int64_t i = 0; i < n; ++i) to[i] += left * Element::load(rows[token][i]);
       }
     }
   }
@@ -95,19 +99,32 @@ struct PortableTiles {
     for (int64_t i = 0; i < count; ++i) scores[i] = capped(scores[i], cap);
   }
 
-  static float maximum(const float* scores, int64_t count) {
-    float highest = kNothingSeen;
-    for (int64_t i = 0; i < count; ++i) highest = scores[i] > highest ? scores[i] : highest;
-    return highest;
+  static bool maxima(const float* scores, int64_t pitch, int64_t rows, const int64_t* counts,
+                     float* out) {
+    for (int64_t row = 0; row < rows; ++row, scores += pitch) {
+      float highest = kNothingSeen;
+      for (int64_t i = 0; i < counts[row]; ++i) {
+        highest = scores[i] > highest ? scores[i] : highest;
+      }
+      out[row] = highest;
+    }
+    return false;  // not looked at
   }
 
-  static float exponentiate(float* scores, int64_t count, float reference) {
-    float sum = 0.0F;
-    for (int64_t i = 0; i < count; ++i) {
-      scores[i] = exp_nonpositive(scores[i] - reference);
-      sum += scores[i];
+  static void exponentiate(float* scores, int64_t pitch, int64_t rows, const int64_t* counts,
+                           const float* reference, const float* factor, float* sums,
+                           bool /*careful*/) {
+    for (int64_t row = 0; row < rows; ++row, scores += pitch, sums += kColumns / 4) {
+      sums[0] *= factor[row];
+      for (int64_t i = 0; i < counts[row]; ++i) {
+        scores[i] = exp_nonpositive(scores[i] - reference[row]);
+        sums[0] += scores[i];
+      }
     }
-    return sum;
+  }
+
+  static void totals(const float* sums, int64_t rows, float* out) {
+    for (int64_t row = 0; row < rows; ++row) out[row] = sums[row * (kColumns / 4)];
   }
 
   static void renew(float* maximum, float* reference, float* factor, int64_t rows) {

@@ -8,27 +8,17 @@ namespace sgl_rvv {
 namespace {
 
 struct Bf16 {
-  static vfloat32m2_t even(vuint32m2_t pairs, vbool16_t all, size_t vl) {
-    return __riscv_vreinterpret_v_u32m2_f32m2(__riscv_vsll_vx_u32m2_m(all, pairs, 16, vl));
-  }
-  static vfloat32m2_t odd(vuint32m2_t pairs, vbool16_t all, size_t vl) {
-    return __riscv_vreinterpret_v_u32m2_f32m2(__riscv_vand_vx_u32m2_m(all, pairs, 0xffff0000U, vl));
-  }
   using Narrow = vuint16m2_t;
   static Narrow load(const uint16_t* row, size_t vl) { return __riscv_vle16_v_u16m2(row, vl); }
   static vfloat32m4_t widen(Narrow bits, size_t vl) {
     // Adding 0 widens in half the time of vzext.
-    const vuint32m4_t wide = __riscv_vwaddu_vx_u32m4(bits, 0, vl);
-    return __riscv_vreinterpret_v_u32m4_f32m4(
-        __riscv_vsll_vx_u32m4_m(all_lanes4(vl), wide, 16, vl));
+    return even(__riscv_vwaddu_vx_u32m4(bits, 0, vl), all_lanes4(vl), vl);
   }
-  using NarrowHalf = vuint16m1_t;
-  static NarrowHalf load_half(const uint16_t* row, size_t vl) {
-    return __riscv_vle16_v_u16m1(row, vl);
+  static vfloat32m4_t even(vuint32m4_t pairs, vbool8_t all, size_t vl) {
+    return __riscv_vreinterpret_v_u32m4_f32m4(__riscv_vsll_vx_u32m4_m(all, pairs, 16, vl));
   }
-  static vfloat32m2_t widen_half(NarrowHalf bits, size_t vl) {
-    const vuint32m2_t wide = __riscv_vwaddu_vx_u32m2(bits, 0, vl);
-    return even(wide, all_lanes2(vl), vl);
+  static vfloat32m4_t odd(vuint32m4_t pairs, vbool8_t all, size_t vl) {
+    return __riscv_vreinterpret_v_u32m4_f32m4(__riscv_vand_vx_u32m4_m(all, pairs, 0xffff0000U, vl));
   }
   // `value` is the result of arithmetic, so a NaN is the canonical one, which rounding does not
   // touch.
@@ -39,48 +29,27 @@ struct Bf16 {
   }
 };
 
-// As fp16_to_float(). `magnitude` is the pattern without its sign, 13 places to the left.
-inline vfloat32m2_t fp16_value(vuint32m2_t magnitude, vuint32m2_t sign, vbool16_t all, size_t vl) {
-  const vfloat32m2_t finite =
-      __riscv_vfmul_vf_f32m2(__riscv_vreinterpret_v_u32m2_f32m2(magnitude), 0x1p112F, vl);
-  vuint32m2_t bits = __riscv_vreinterpret_v_f32m2_u32m2(finite);
-  const vbool16_t special = __riscv_vmsgtu_vx_u32m2_b16(magnitude, 0x0f7fffffU, vl);
-  bits = __riscv_vor_vx_u32m2_mu(special, bits, magnitude, 0x7f800000U, vl);
-  return __riscv_vreinterpret_v_u32m2_f32m2(__riscv_vor_vv_u32m2_m(all, bits, sign, vl));
-}
-
 struct Fp16 {
-  static vfloat32m2_t even(vuint32m2_t pairs, vbool16_t all, size_t vl) {
-    return odd(__riscv_vsll_vx_u32m2_m(all, pairs, 16, vl), all, vl);
-  }
-  static vfloat32m2_t odd(vuint32m2_t pairs, vbool16_t all, size_t vl) {
-    const vuint32m2_t magnitude =
-        __riscv_vsrl_vx_u32m2_m(all, __riscv_vand_vx_u32m2_m(all, pairs, 0x7fff0000U, vl), 3, vl);
-    const vuint32m2_t sign = __riscv_vand_vx_u32m2_m(all, pairs, 0x80000000U, vl);
-    return fp16_value(magnitude, sign, all, vl);
-  }
   using Narrow = vuint16m2_t;
   static Narrow load(const uint16_t* row, size_t vl) { return __riscv_vle16_v_u16m2(row, vl); }
-  static vfloat32m4_t widen(Narrow bits16, size_t vl) {
-    const vbool8_t all = all_lanes4(vl);
-    const vuint32m4_t wide = __riscv_vwaddu_vx_u32m4(bits16, 0, vl);
+  static vfloat32m4_t widen(Narrow bits, size_t vl) {
+    return even(__riscv_vwaddu_vx_u32m4(bits, 0, vl), all_lanes4(vl), vl);
+  }
+  static vfloat32m4_t even(vuint32m4_t pairs, vbool8_t all, size_t vl) {
+    return odd(__riscv_vsll_vx_u32m4_m(all, pairs, 16, vl), all, vl);
+  }
+  // As fp16_to_float(): the pattern without its sign, moved to where FP32 has exponent and
+  // fraction.
+  static vfloat32m4_t odd(vuint32m4_t pairs, vbool8_t all, size_t vl) {
     const vuint32m4_t magnitude =
-        __riscv_vsll_vx_u32m4_m(all, __riscv_vand_vx_u32m4_m(all, wide, 0x7fffU, vl), 13, vl);
-    const vuint32m4_t sign =
-        __riscv_vsll_vx_u32m4_m(all, __riscv_vand_vx_u32m4_m(all, wide, 0x8000U, vl), 16, vl);
+        __riscv_vsrl_vx_u32m4_m(all, __riscv_vand_vx_u32m4_m(all, pairs, 0x7fff0000U, vl), 3, vl);
+    const vuint32m4_t sign = __riscv_vand_vx_u32m4_m(all, pairs, 0x80000000U, vl);
     const vfloat32m4_t finite =
         __riscv_vfmul_vf_f32m4(__riscv_vreinterpret_v_u32m4_f32m4(magnitude), 0x1p112F, vl);
     vuint32m4_t bits = __riscv_vreinterpret_v_f32m4_u32m4(finite);
     const vbool8_t special = __riscv_vmsgtu_vx_u32m4_b8(magnitude, 0x0f7fffffU, vl);
     bits = __riscv_vor_vx_u32m4_mu(special, bits, magnitude, 0x7f800000U, vl);
     return __riscv_vreinterpret_v_u32m4_f32m4(__riscv_vor_vv_u32m4_m(all, bits, sign, vl));
-  }
-  using NarrowHalf = vuint16m1_t;
-  static NarrowHalf load_half(const uint16_t* row, size_t vl) {
-    return __riscv_vle16_v_u16m1(row, vl);
-  }
-  static vfloat32m2_t widen_half(NarrowHalf bits, size_t vl) {
-    return even(__riscv_vwaddu_vx_u32m2(bits, 0, vl), all_lanes2(vl), vl);
   }
   // One by one: an output row is stored once for all the keys that it saw.
   static void store(vfloat32m4_t value, uint16_t* out, size_t vl) {

@@ -15,7 +15,8 @@ struct QueryBlock {
   float* query;   // scaled
   float* output;  // not yet normalised
   float* maximum;
-  float* sum;
+  float* lanes;       // [rows, columns / 4]: sums of exponentials, not yet added up
+  float* sum;         // added up
   float* reference;   // of a block of keys: first the highest score, then what is subtracted
   float* factor;      // exp(maximum before - maximum after)
   int64_t* position;  // of each row behind the first
@@ -29,7 +30,9 @@ struct KvBlock {
   float* keys;
   float* values;
   float* scores;
-  uint16_t* staging;  // [columns][head]: rows that are not aligned as the kernel needs them
+  int64_t* seen;          // of each row of scores: keys of the block that it sees
+  const uint16_t** rows;  // [pitch + 1]: where the block's value rows are (decode)
+  uint16_t* staging;      // [columns][head]: rows that are not aligned as the kernel needs them
 };
 
 class ScratchCursor {
@@ -44,12 +47,13 @@ class ScratchCursor {
   }
   [[nodiscard]] int64_t used() const { return used_; }
 
-  QueryBlock take_queries(int64_t rows, const AttentionSizes& sizes) {
+  QueryBlock take_queries(int64_t rows, const AttentionSizes& sizes, int64_t columns) {
     QueryBlock block{};
     block.rows = rows;
     block.query = take(rows * sizes.head);
     block.output = take(rows * sizes.head_v);
     block.maximum = take(rows);
+    block.lanes = take(rows * columns / 4);
     block.sum = take(rows);
     block.reference = take(rows);
     block.factor = take(rows);
@@ -76,12 +80,14 @@ struct DecodeScratch {
                                int64_t columns) {
     ScratchCursor cursor(base);
     DecodeScratch scratch{};
-    scratch.queries = cursor.take_queries(sizes.group(), sizes);
+    scratch.queries = cursor.take_queries(sizes.group(), sizes, columns);
     scratch.block = {columns,
                      columns * kTiles,
                      cursor.take(columns * sizes.head),
                      nullptr,
                      cursor.take(sizes.group() * columns * kTiles),
+                     reinterpret_cast<int64_t*>(cursor.take(2 * sizes.group())),
+                     reinterpret_cast<const uint16_t**>(cursor.take(2 * (columns * kTiles + 1))),
                      reinterpret_cast<uint16_t*>(cursor.take(columns * sizes.head / 2))};
     scratch.weights = cursor.take(splits);
     scratch.floats = cursor.used();
@@ -101,12 +107,14 @@ struct ExtendScratch {
                                int64_t columns) {
     ScratchCursor cursor(base);
     ExtendScratch scratch{};
-    scratch.queries = cursor.take_queries(largest_unit * sizes.group(), sizes);
+    scratch.queries = cursor.take_queries(largest_unit * sizes.group(), sizes, columns);
     scratch.block = {columns,
                      columns,
                      cursor.take(columns * sizes.head),
                      cursor.take(columns * sizes.head_v),
                      cursor.take(kScoreRows * columns),
+                     reinterpret_cast<int64_t*>(cursor.take(2 * kScoreRows)),
+                     nullptr,
                      reinterpret_cast<uint16_t*>(cursor.take(columns * sizes.head / 2))};
     scratch.floats = cursor.used();
     return scratch;

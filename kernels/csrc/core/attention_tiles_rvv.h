@@ -3,7 +3,6 @@
 //
 //   even(pairs), odd(pairs)   lower and upper halves of 32-bit lanes -> FP32
 //   load(row, vl), widen(..)  contiguous elements -> FP32, four registers of it
-//   load_half, widen_half     the same for two registers
 //   store(value, out, vl)     FP32 -> contiguous elements, rounded to nearest even
 //
 // A tile of keys is transposed on the way to FP32: four neighbouring elements of a row are one
@@ -34,12 +33,6 @@ namespace {
 // slower.
 inline vbool8_t all_lanes4(size_t vl) {
   vbool8_t all = __riscv_vmset_m_b8(vl);
-  asm("" : "+vm"(all));
-  return all;
-}
-
-inline vbool16_t all_lanes2(size_t vl) {
-  vbool16_t all = __riscv_vmset_m_b16(vl);
   asm("" : "+vm"(all));
   return all;
 }
@@ -145,16 +138,28 @@ inline void product_tile(const Product& p, size_t vl) {
     float f0 = left(0), f1 = left(1), f2 = left(2), f3 = left(3), f4 = left(4), f5 = left(5);
     Float right = G::load(b, vl);
     int64_t k = p.k;
-    for (; k > 2; k -= 2, a += 2, b += 2 * p.ldb) {
-      const Float second = G::load(b + p.ldb, vl);
+    // Four or two at a time, as registers allow: the loop's own instructions wait for the end of
+    // the multiply-add before them.
+    for (; Rows <= 4 && k > 4; k -= 4, a += 4, b += 4 * p.ldb) {
+      Float other = G::load(b + p.ldb, vl);
       add(f0, f1, f2, f3, f4, f5, right, a + 1);
       right = G::load(b + 2 * p.ldb, vl);
-      add(f0, f1, f2, f3, f4, f5, second, a + 2);
+      add(f0, f1, f2, f3, f4, f5, other, a + 2);
+      other = G::load(b + 3 * p.ldb, vl);
+      add(f0, f1, f2, f3, f4, f5, right, a + 3);
+      right = G::load(b + 4 * p.ldb, vl);
+      add(f0, f1, f2, f3, f4, f5, other, a + 4);
     }
-    if (k == 2) {
-      const Float second = G::load(b + p.ldb, vl);
+    for (; Rows > 4 && k > 2; k -= 2, a += 2, b += 2 * p.ldb) {
+      const Float other = G::load(b + p.ldb, vl);
       add(f0, f1, f2, f3, f4, f5, right, a + 1);
-      right = second;
+      right = G::load(b + 2 * p.ldb, vl);
+      add(f0, f1, f2, f3, f4, f5, other, a + 2);
+    }
+    for (; k > 1; --k, ++a, b += p.ldb) {
+      const Float other = G::load(b + p.ldb, vl);
+      add(f0, f1, f2, f3, f4, f5, right, a + 1);
+      right = other;
     }
     add(f0, f1, f2, f3, f4, f5, right, p.a);  // no next column: any that is there
   }
@@ -187,69 +192,70 @@ inline void multiply(Product p, int64_t m, int64_t n) {
   }
 }
 
-// c [Rows, vl] = factors c + a [Rows, k] times 16-bit rows of b, converted on the way: one row is
-// loaded, the next converted and a third multiplied at a time. Groups of two registers, so that all
-// three stages have room beside six accumulators.
+// Rows of queries that rows_tile() computes at once: beside their accumulators there must be room
+// for a row that is multiplied, one that is converted and two that are loaded.
+constexpr int64_t kRowsTile = 4;
+
+// c [Rows, vl] = factors c + a [Rows, k] times 16-bit rows of b, converted on the way: one is
+// loaded, the next converted and a third multiplied at a time. `rows` are their addresses, the last
+// one twice; `column` is the first element of them that is used.
 template <class Element, int Rows>
-inline void rows_tile(const Product& p, const KvRows& b, size_t vl) {
-  using G = Group2;
+inline void rows_tile(const Product& p, const uint16_t* const* rows, int64_t column, size_t vl) {
+  using G = Group4;
   using Float = G::Float;
   Float c0 = begin_row<G>(p, 0, vl);
-  Float c1 = c0, c2 = c0, c3 = c0, c4 = c0, c5 = c0;
+  Float c1 = c0, c2 = c0, c3 = c0;
   if constexpr (Rows > 1) c1 = begin_row<G>(p, 1, vl);
   if constexpr (Rows > 2) c2 = begin_row<G>(p, 2, vl);
   if constexpr (Rows > 3) c3 = begin_row<G>(p, 3, vl);
-  if constexpr (Rows > 4) c4 = begin_row<G>(p, 4, vl);
-  if constexpr (Rows > 5) c5 = begin_row<G>(p, 5, vl);
-  const auto add = [&](float& f0, float& f1, float& f2, float& f3, float& f4, float& f5,
-                       Float right, const float* next) __attribute__((always_inline)) {
-    add_outer<Rows, G>(c0, c1, c2, c3, c4, c5, f0, f1, f2, f3, f4, f5, right, next, p.lda, vl);
+  const auto add = [&](float& f0, float& f1, float& f2, float& f3, Float right,
+                       const float* next) __attribute__((always_inline)) {
+    float none = 0.0F;
+    add_outer<Rows, G>(c0, c1, c2, c3, c0, c0, f0, f1, f2, f3, none, none, right, next, p.lda, vl);
   };
-  const int64_t last = p.k - 1;
-  if (last >= 0) {
+  if (p.k > 0) {
     const float* a = p.a;
     const auto left = [&](int64_t row) { return a[std::min<int64_t>(row, Rows - 1) * p.lda]; };
-    // Behind the last token the last is loaded again.
-    const auto load = [&](int64_t token) {
-      return Element::load_half(b.row(std::min(token, last)), vl);
-    };
-    float f0 = left(0), f1 = left(1), f2 = left(2), f3 = left(3), f4 = left(4), f5 = left(5);
-    Float right = Element::widen_half(load(0), vl);
-    typename Element::NarrowHalf waiting = load(1);
-    int64_t k = 0;
-    for (; k < last; k += 2, a += 2) {
-      const typename Element::NarrowHalf after = load(k + 2);
-      const Float second = Element::widen_half(waiting, vl);
-      add(f0, f1, f2, f3, f4, f5, right, a + 1);
-      waiting = load(k + 3);
-      right = Element::widen_half(after, vl);
-      add(f0, f1, f2, f3, f4, f5, second, k + 1 < last ? a + 2 : a);
+    const auto load = [&](int64_t token) { return Element::load(rows[token] + column, vl); };
+    float f0 = left(0), f1 = left(1), f2 = left(2), f3 = left(3);
+    Float right = Element::widen(load(0), vl);
+    typename Element::Narrow waiting = load(1);
+    int64_t k = p.k;
+    for (; k > 2; k -= 2, a += 2, rows += 2) {
+      const Float other = Element::widen(waiting, vl);
+      waiting = load(2);
+      add(f0, f1, f2, f3, right, a + 1);
+      right = Element::widen(waiting, vl);
+      waiting = load(3);  // the last one twice
+      add(f0, f1, f2, f3, other, a + 2);
     }
-    if (k == last) add(f0, f1, f2, f3, f4, f5, right, a);
+    if (k == 2) {
+      const Float other = Element::widen(waiting, vl);
+      add(f0, f1, f2, f3, right, a + 1);
+      right = other;
+    }
+    add(f0, f1, f2, f3, right, p.a);  // no next column: any that is there
   }
   G::store(p.c, c0, vl);
   if constexpr (Rows > 1) G::store(p.c + p.ldc, c1, vl);
   if constexpr (Rows > 2) G::store(p.c + 2 * p.ldc, c2, vl);
   if constexpr (Rows > 3) G::store(p.c + 3 * p.ldc, c3, vl);
-  if constexpr (Rows > 4) G::store(p.c + 4 * p.ldc, c4, vl);
-  if constexpr (Rows > 5) G::store(p.c + 5 * p.ldc, c5, vl);
 }
 
-using RowsTile = void(const Product& p, const KvRows& b, size_t vl);
+using RowsTile = void(const Product& p, const uint16_t* const* rows, int64_t column, size_t vl);
 
 template <class Element>
-constexpr RowsTile* kRowsTiles[kQueryTile] = {rows_tile<Element, 1>, rows_tile<Element, 2>,
-                                              rows_tile<Element, 3>, rows_tile<Element, 4>,
-                                              rows_tile<Element, 5>, rows_tile<Element, 6>};
+constexpr RowsTile* kRowsTiles[kRowsTile] = {rows_tile<Element, 1>, rows_tile<Element, 2>,
+                                             rows_tile<Element, 3>, rows_tile<Element, 4>};
 
 // The byte offsets of tokens [0, vl) from rows.data.
-inline vuint64m4_t row_offsets(const KvRows& rows, size_t vl) {
+inline vuint64m8_t row_offsets(const KvRows& rows, size_t vl) {
   const auto stride = static_cast<uint64_t>(rows.slot_stride) * sizeof(uint16_t);
-  const vuint64m4_t slots =
+  const vuint64m8_t slots =
       rows.slots == nullptr
-          ? __riscv_vid_v_u64m4(vl)
-          : __riscv_vle64_v_u64m4(reinterpret_cast<const uint64_t*>(rows.slots), vl);
-  return __riscv_vmul_vx_u64m4(slots, stride, vl);
+          ? __riscv_vid_v_u64m8(vl)
+          : __riscv_vle64_v_u64m8(reinterpret_cast<const uint64_t*>(rows.slots), vl);
+  return __riscv_vmul_vx_u64m8(slots, stride, vl);
 }
 
 // Whether every row begins at a multiple of 8 bytes.
@@ -291,22 +297,27 @@ inline vfloat32m1_t highest_lane(vfloat32m4_t value, vfloat32m1_t start) {
   return __riscv_vfredmax_vs_f32m1_f32m1(quarter, start, one);
 }
 
-inline vfloat32m1_t sum_of_lanes(vfloat32m4_t value, vfloat32m1_t start) {
-  const size_t two = __riscv_vsetvlmax_e32m2();
-  const size_t one = __riscv_vsetvlmax_e32m1();
-  const vfloat32m2_t half = __riscv_vfadd_vv_f32m2(__riscv_vget_v_f32m4_f32m2(value, 0),
-                                                   __riscv_vget_v_f32m4_f32m2(value, 1), two);
-  const vfloat32m1_t quarter = __riscv_vfadd_vv_f32m1(__riscv_vget_v_f32m2_f32m1(half, 0),
-                                                      __riscv_vget_v_f32m2_f32m1(half, 1), one);
-  return __riscv_vfredusum_vs_f32m1_f32m1(quarter, start, one);
+// The lanes of a group of four registers, added up in one.
+inline vfloat32m1_t added_up(vfloat32m4_t value) {
+  const vfloat32m2_t half =
+      __riscv_vfadd_vv_f32m2(__riscv_vget_v_f32m4_f32m2(value, 0),
+                             __riscv_vget_v_f32m4_f32m2(value, 1), __riscv_vsetvlmax_e32m2());
+  return __riscv_vfadd_vv_f32m1(__riscv_vget_v_f32m2_f32m1(half, 0),
+                                __riscv_vget_v_f32m2_f32m1(half, 1), __riscv_vsetvlmax_e32m1());
 }
 
-// In place; returns the exponentials.
-inline vfloat32m4_t exponentiate_strip(float* scores, int64_t count, float reference) {
+// Exponentials of `count` scores, in place; what is returned has zeros in the lanes behind them.
+// `careful`: there may be NaN.
+inline vfloat32m4_t exponentiate_strip(float* scores, int64_t count, float reference,
+                                       bool careful) {
   const auto vl = static_cast<size_t>(count);
-  const vfloat32m4_t weights =
-      exp_nonpositive(__riscv_vfsub_vf_f32m4(load4(scores, count), reference, vl), vl);
+  const vfloat32m4_t x = __riscv_vfsub_vf_f32m4(load4(scores, count), reference, vl);
+  vfloat32m4_t weights = careful ? exp_nonpositive(x, vl) : exp_nonpositive_number(x, vl);
   __riscv_vse32_v_f32m4(scores, weights, vl);
+  const size_t most = __riscv_vsetvlmax_e32m4();
+  if (vl < most) {
+    weights = __riscv_vfadd_vf_f32m4_tu(__riscv_vfmv_v_f_f32m4(0.0F, most), weights, 0.0F, vl);
+  }
   return weights;
 }
 
@@ -316,44 +327,23 @@ struct RvvTiles {
 
   static void keys(const KvRows& from, int64_t count, int64_t head, uint16_t* staging, float* out) {
     const KvRows rows = staged(from, count, head, staging);
+    const auto vl = static_cast<size_t>(count);
+    const vuint64m8_t offsets = row_offsets(rows, vl);
+    const vbool8_t all = all_lanes4(vl);
     const int64_t pitch = columns();
-    for (int64_t token = 0; token < count;) {
-      const size_t vl = __riscv_vsetvl_e64m4(static_cast<size_t>(count - token));
-      const KvRows here = rows.from(token);
-      const vuint64m4_t offsets = row_offsets(here, vl);
-      const vbool16_t all = all_lanes2(vl);
-      float* to = out + token;
-      const auto gather = [&](int64_t i) {
-        return __riscv_vluxei64_v_u64m4(reinterpret_cast<const uint64_t*>(here.data + i), offsets,
-                                        vl);
-      };
-      // Eight elements a round: four are converted while those before them are stored.
-      vuint64m4_t four = gather(0);
-      for (int64_t i = 0; i < head; i += kHeadStep, to += kHeadStep * pitch) {
-        const vuint64m4_t second = gather(i + 4);
-        const vuint32m2_t low = __riscv_vnsrl_wx_u32m2_m(all, four, 0, vl);
-        const vuint32m2_t high = __riscv_vnsrl_wx_u32m2_m(all, four, 32, vl);
-        const vfloat32m2_t e0 = Element::even(low, all, vl);
-        const vfloat32m2_t e1 = Element::odd(low, all, vl);
-        const vfloat32m2_t e2 = Element::even(high, all, vl);
-        const vfloat32m2_t e3 = Element::odd(high, all, vl);
-        four = gather(std::min(i + kHeadStep, head - 4));  // ahead; the last once more
-        const vuint32m2_t next_low = __riscv_vnsrl_wx_u32m2_m(all, second, 0, vl);
-        __riscv_vse32_v_f32m2(to, e0, vl);
-        const vuint32m2_t next_high = __riscv_vnsrl_wx_u32m2_m(all, second, 32, vl);
-        __riscv_vse32_v_f32m2(to + pitch, e1, vl);
-        const vfloat32m2_t e4 = Element::even(next_low, all, vl);
-        __riscv_vse32_v_f32m2(to + 2 * pitch, e2, vl);
-        const vfloat32m2_t e5 = Element::odd(next_low, all, vl);
-        __riscv_vse32_v_f32m2(to + 3 * pitch, e3, vl);
-        __riscv_vse32_v_f32m2(to + 4 * pitch, e4, vl);
-        const vfloat32m2_t e6 = Element::even(next_high, all, vl);
-        __riscv_vse32_v_f32m2(to + 5 * pitch, e5, vl);
-        const vfloat32m2_t e7 = Element::odd(next_high, all, vl);
-        __riscv_vse32_v_f32m2(to + 6 * pitch, e6, vl);
-        __riscv_vse32_v_f32m2(to + 7 * pitch, e7, vl);
-      }
-      token += static_cast<int64_t>(vl);
+    const auto gather = [&](int64_t i) {
+      return __riscv_vluxei64_v_u64m8(reinterpret_cast<const uint64_t*>(rows.data + i), offsets,
+                                      vl);
+    };
+    vuint64m8_t four = gather(0);
+    for (int64_t i = 0; i < head; i += 4, out += 4 * pitch) {
+      const vuint32m4_t low = __riscv_vnsrl_wx_u32m4_m(all, four, 0, vl);
+      const vuint32m4_t high = __riscv_vnsrl_wx_u32m4_m(all, four, 32, vl);
+      four = gather(std::min(i + 4, head - 4));  // ahead; the last once more
+      __riscv_vse32_v_f32m4(out, Element::even(low, all, vl), vl);
+      __riscv_vse32_v_f32m4(out + pitch, Element::odd(low, all, vl), vl);
+      __riscv_vse32_v_f32m4(out + 2 * pitch, Element::even(high, all, vl), vl);
+      __riscv_vse32_v_f32m4(out + 3 * pitch, Element::odd(high, all, vl), vl);
     }
   }
 
@@ -397,12 +387,31 @@ struct RvvTiles {
     multiply({a, lda, k, b, ldb, c, ldc, factors, true}, m, n);
   }
 
+  static void locate(const KvRows& rows, int64_t count, const uint16_t** out) {
+    auto* to = reinterpret_cast<uint64_t*>(out);
+    for (int64_t token = 0; token < count; token += columns()) {
+      const auto vl = static_cast<size_t>(std::min(columns(), count - token));
+      const KvRows here = rows.from(token);
+      __riscv_vse64_v_u64m8(
+          to + token,
+          __riscv_vadd_vx_u64m8(row_offsets(here, vl), reinterpret_cast<uint64_t>(here.data), vl),
+          vl);
+    }
+    out[count] = out[count - 1];
+  }
+
   static void rows_onto(const float* factors, const float* a, int64_t lda, int64_t m, int64_t k,
-                        KvRows b, int64_t n, float* c, int64_t ldc) {
-    const auto columns = static_cast<int64_t>(Group2::most());
-    for (; n > 0; n -= columns, b.data += columns, c += columns) {
-      kRowsTiles<Element>[m - 1]({a, lda, k, nullptr, 0, c, ldc, factors, true}, b,
-                                 static_cast<size_t>(std::min(n, columns)));
+                        const uint16_t* const* rows, int64_t n, float* c, int64_t ldc) {
+    // In tiles of about equal size.
+    const int64_t tiles = (m + kRowsTile - 1) / kRowsTile;
+    const int64_t height = (m + tiles - 1) / tiles;
+    for (int64_t row = 0; row < m; row += height) {
+      for (int64_t column = 0; column < n; column += columns()) {
+        const Product p = {a + row * lda, lda,           k,   nullptr, 0, c + row * ldc + column,
+                           ldc,           factors + row, true};
+        kRowsTiles<Element>[std::min(height, m - row) - 1](
+            p, rows, column, static_cast<size_t>(std::min(n - column, columns())));
+      }
     }
   }
 
@@ -421,42 +430,63 @@ struct RvvTiles {
     }
   }
 
-  static float maximum(const float* scores, int64_t count) {
-    const auto most = static_cast<int64_t>(__riscv_vsetvlmax_e32m4());
-    vfloat32m1_t peak = __riscv_vfmv_s_f_f32m1(kNothingSeen, 1);
-    int64_t i = 0;
-    if (count >= most) {
-      vfloat32m4_t highest = load4(scores, most);
-      for (i = most; i + most <= count; i += most) {
-        highest =
-            __riscv_vfmax_vv_f32m4(highest, load4(scores + i, most), static_cast<size_t>(most));
+  static bool maxima(const float* scores, int64_t pitch, int64_t rows, const int64_t* counts,
+                     float* out) {
+    const int64_t most = columns();
+    const auto all = static_cast<size_t>(most);
+    // 0 times a number is 0, and 0 times anything else NaN.
+    vfloat32m4_t check = __riscv_vfmv_v_f_f32m4(0.0F, all);
+    const vfloat32m1_t lowest = __riscv_vfmv_s_f_f32m1(kNothingSeen, 1);
+    for (int64_t row = 0; row < rows; ++row, scores += pitch) {
+      vfloat32m1_t peak = lowest;
+      int64_t i = 0;
+      if (counts[row] >= most) {
+        vfloat32m4_t highest = load4(scores, most);
+        check = __riscv_vfmacc_vf_f32m4(check, 0.0F, highest, all);
+        for (i = most; i + most <= counts[row]; i += most) {
+          const vfloat32m4_t more = load4(scores + i, most);
+          check = __riscv_vfmacc_vf_f32m4(check, 0.0F, more, all);
+          highest = __riscv_vfmax_vv_f32m4(highest, more, all);
+        }
+        peak = highest_lane(highest, peak);
       }
-      peak = highest_lane(highest, peak);
+      if (i < counts[row]) {
+        const auto vl = static_cast<size_t>(counts[row] - i);
+        const vfloat32m4_t rest = load4(scores + i, counts[row] - i);
+        check = __riscv_vfmacc_vf_f32m4_tu(check, 0.0F, rest, vl);
+        peak = __riscv_vfredmax_vs_f32m4_f32m1(rest, peak, vl);
+      }
+      __riscv_vse32_v_f32m1(out + row, peak, 1);
     }
-    if (i < count) {
-      peak = __riscv_vfredmax_vs_f32m4_f32m1(load4(scores + i, count - i), peak,
-                                             static_cast<size_t>(count - i));
-    }
-    return __riscv_vfmv_f_s_f32m1_f32(peak);
+    const vfloat32m1_t sum =
+        __riscv_vfredusum_vs_f32m4_f32m1(check, __riscv_vfmv_s_f_f32m1(0.0F, 1), all);
+    return __riscv_vfmv_f_s_f32m1_f32(sum) == 0.0F;
   }
 
-  static float exponentiate(float* scores, int64_t count, float reference) {
-    const auto most = static_cast<int64_t>(__riscv_vsetvlmax_e32m4());
-    vfloat32m1_t total = __riscv_vfmv_s_f_f32m1(0.0F, 1);
-    int64_t i = 0;
-    if (count >= most) {
-      vfloat32m4_t sum = exponentiate_strip(scores, most, reference);
-      for (i = most; i + most <= count; i += most) {
-        sum = __riscv_vfadd_vv_f32m4(sum, exponentiate_strip(scores + i, most, reference),
-                                     static_cast<size_t>(most));
+  static void exponentiate(float* scores, int64_t pitch, int64_t rows, const int64_t* counts,
+                           const float* reference, const float* factor, float* sums, bool careful) {
+    const int64_t most = columns();
+    const size_t lanes = __riscv_vsetvlmax_e32m1();
+    for (int64_t row = 0; row < rows; ++row, scores += pitch, sums += lanes) {
+      const int64_t count = counts[row];
+      vfloat32m1_t sum =
+          __riscv_vfmul_vf_f32m1(__riscv_vle32_v_f32m1(sums, lanes), factor[row], lanes);
+      for (int64_t i = 0; i < count; i += most) {
+        const vfloat32m4_t weights =
+            exponentiate_strip(scores + i, std::min(most, count - i), reference[row], careful);
+        sum = __riscv_vfadd_vv_f32m1(sum, added_up(weights), lanes);
       }
-      total = sum_of_lanes(sum, total);
+      __riscv_vse32_v_f32m1(sums, sum, lanes);
     }
-    if (i < count) {
-      total = __riscv_vfredusum_vs_f32m4_f32m1(exponentiate_strip(scores + i, count - i, reference),
-                                               total, static_cast<size_t>(count - i));
+  }
+
+  static void totals(const float* sums, int64_t rows, float* out) {
+    const size_t lanes = __riscv_vsetvlmax_e32m1();
+    const vfloat32m1_t zero = __riscv_vfmv_s_f_f32m1(0.0F, 1);
+    for (int64_t row = 0; row < rows; ++row, sums += lanes) {
+      const vfloat32m1_t each = __riscv_vle32_v_f32m1(sums, lanes);
+      __riscv_vse32_v_f32m1(out + row, __riscv_vfredusum_vs_f32m1_f32m1(each, zero, lanes), 1);
     }
-    return __riscv_vfmv_f_s_f32m1_f32(total);
   }
 
   static void renew(float* maximum, float* reference, float* factor, int64_t rows) {
