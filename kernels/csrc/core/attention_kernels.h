@@ -26,5 +26,6 @@ ExtendAttentionKernel extend_attention_fp16_zvfh;
 using ExpKernel = void(const float* x, int64_t count, float* out);
 ExpKernel exp_nonpositive_portable;
 ExpKernel exp_nonpositive_rvv;
+ExpKernel exp_nonpositive_number_rvv;  // for arguments that are not NaN
 
 }  // namespace sgl_rvv

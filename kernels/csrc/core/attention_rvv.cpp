@@ -90,4 +90,13 @@ void exp_nonpositive_rvv(const float* x, int64_t count, float* out) {
   }
 }
 
+void exp_nonpositive_number_rvv(const float* x, int64_t count, float* out) {
+  for (int64_t i = 0; i < count;) {
+    const size_t vl = __riscv_vsetvl_e32m4(static_cast<size_t>(count - i));
+    const vfloat32m4_t from = __riscv_vle32_v_f32m4(x + i, vl);
+    __riscv_vse32_v_f32m4(out + i, exp_nonpositive_number(from, vl), vl);
+    i += static_cast<int64_t>(vl);
+  }
+}
+
 }  // namespace sgl_rvv
