@@ -195,7 +195,7 @@ inline void accumulate_six_bf16(const float* a, const uint32_t* w, int64_t k, fl
       "vse32.v v18, (%[at])\n\t"
       "addi %[at], %[at], 64\n\t"
       "vse32.v v30, (%[at])\n\t"
-      : [a] "+r"(a), [w] "+r"(w), [x] "=&r"(second), [at] "+r"(at)
+      : [a] "+&r"(a), [w] "+&r"(w), [x] "=&r"(second), [at] "+&r"(at)
       : [vl] "r"(vl), [sums] "r"(sums), [resume] "r"(resume), [high] "r"(kHighHalf), [end] "r"(end)
       : "memory", "vl", "vtype", "ft0", "ft1", "ft2", "ft3", "ft4", "ft5", "ft6", "ft7", "fa0",
         "fa1", "fa2", "fa3", "v0", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11",
