@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from rvvbench.engine.container import ContainerSpec, Mount, run_container
 from rvvbench.provide.kernels import Build, build_kernel_tests, tidy_kernels
 from rvvbench.target.select import host_arch
 
@@ -63,24 +64,29 @@ def native(programs: Programs) -> dict[str, Any]:
     return verdict(output([str(programs.host)]))
 
 
+@pytest.mark.parametrize("zvfh", [True, False], ids=["zvfh", "no-zvfh"])
 @pytest.mark.parametrize("vlen", VECTOR_LENGTHS)
 def test_every_kernel_is_right_to_the_last_bit_with_agnostic_tails_of_ones(
-    programs: Programs, native: dict[str, Any], vlen: int
+    programs: Programs, native: dict[str, Any], vlen: int, zvfh: bool
 ) -> None:
-    report = verdict(emulated(programs.riscv64, f"rv64,v=true,vlen={vlen},{ALL_ONES}"))
+    cpu = f"rv64,v=true,vlen={vlen},zfh={str(zvfh).lower()},zvfh={str(zvfh).lower()}"
+    report = verdict(emulated(programs.riscv64, f"{cpu},{ALL_ONES}"))
     assert report["failures"] == 0
-    assert (report["rvv"], report["vlen_bits"]) == (True, vlen)
+    assert (report["rvv"], report["zvfh"], report["vlen_bits"]) == (True, zvfh, vlen)
     assert report["hashes"] == native["hashes"]
-    lines = [line.split() for line in emulated(programs.riscv64, "rv64,v=true", "--list").splitlines()]
+    lines = [line.split() for line in emulated(programs.riscv64, cpu, "--list").splitlines()]
     assert set(report["kernels"]) == {name for name, _, state in lines if state == "available"}
     assert all(cases > 0 for cases in report["kernels"].values())
 
 
 def test_the_rvv_kernels_are_the_ones_that_are_dispatched(programs: Programs) -> None:
-    report = verdict(emulated(programs.riscv64, f"rv64,v=true,vlen=256,{ALL_ONES}"))
+    report = verdict(emulated(programs.riscv64, f"rv64,v=true,vlen=256,zfh=true,zvfh=true,{ALL_ONES}"))
     rows = {int(m): name for m, name in report["dispatch"]["packed_linear_bf16"].items()}
     assert {m: rows[m] for m in range(1, 7)} == {m: f"packed_linear_bf16_m{m}_npair_rvv" for m in range(1, 7)}
     assert {rows[m] for m in rows if m > 6} == {"packed_linear_bf16_npair_blocked_rvv"}
+    assert report["dispatch"]["packed_linear_fp16"]["1"] == "packed_linear_fp16_m1_widening_zvfh_rvv"
+    assert report["dispatch"]["row_major_linear_bf16"]["1"] == "row_major_linear_bf16_along_k_rvv"
+    assert report["dispatch"]["row_major_linear_fp16"]["1"] == "row_major_linear_fp16_along_k_zvfh_rvv"
 
 
 def test_without_v_the_portable_kernel_runs_and_no_vector_instruction(programs: Programs) -> None:
@@ -89,14 +95,32 @@ def test_without_v_the_portable_kernel_runs_and_no_vector_instruction(programs: 
         for line in emulated(programs.riscv64, "rv64,v=false", "--list").splitlines()
         if "unavail" not in line
     ]
-    assert available == ["packed_linear_bf16_portable"]
+    assert available and all(name.endswith("_portable") for name in available)
     emulated(programs.riscv64, "rv64,v=false", "--kernel", "packed_linear_bf16_portable")
 
 
 def test_the_portable_kernel_is_right_on_this_machine(native: dict[str, Any]) -> None:
     assert native["failures"] == 0
     assert native["rvv"] is False
-    assert list(native["kernels"]) == ["packed_linear_bf16_portable"]
+    assert native["kernels"] and all(name.endswith("_portable") for name in native["kernels"])
+
+
+def test_the_sanitizers_find_nothing_on_this_machine(build_of: Callable[[str], Build], tmp_path: Path) -> None:
+    build = build_of(host_arch(platform.machine()))
+    script = "CXX=g++ sh /kernels/build.sh $(uname -m) / /out sanitized && /out/kernel_tests_sanitized"
+    ended = run_container(
+        build.engine,
+        ContainerSpec(
+            image=build.toolchain_image.image_id,
+            command=("sh", "-c", script),
+            # The tests' own handler of touched fences stays in force.
+            env={"ASAN_OPTIONS": "handle_segv=0"},
+            mounts=(Mount(build.source_dir, "/kernels"), Mount(tmp_path, "/out", writable=True)),
+            timeout_s=600,
+        ),
+    )
+    assert ended.exit_code == 0, ended.output[-4000:]
+    assert verdict(ended.output)["failures"] == 0
 
 
 @pytest.mark.parametrize("arch", ["riscv64", "host"])
