@@ -8,6 +8,7 @@
 #   OUT      folder for the results; objects go to OUT/obj
 #   TARGET   ops    OUT/_ops.so, the extension that torch loads
 #            tests  OUT/kernel_tests, static, torch-free
+#            sanitized  OUT/kernel_tests_sanitized, the same with AddressSanitizer and UBSan, for where it is built
 #            model  OUT/model_driver, static, torch-free: what `rvvbench kernels model` traces
 #            bench  OUT/bench_driver, static, torch-free: what `rvvbench kernels bench` times
 #            tidy   no result: clang-tidy over the core, failing on what .clang-tidy calls an error
@@ -105,6 +106,10 @@ for target in "$@"; do
     tests)
       { core_files; for file in "$source"/tests/*.cpp; do echo "$base $file"; done; } | compile
       $cxx $common $base -static $linker -o "$out/kernel_tests" $(objects core tests) ;;
+    sanitized)
+      checks="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all"
+      { core_files; for file in "$source"/tests/*.cpp; do echo "$base $file"; done; } | sed "s/ [^ ]*$/ $checks&/" | compile
+      $cxx $common $base $checks $linker -o "$out/kernel_tests_sanitized" $(objects core tests) ;;
     model | bench)
       rm -f "$obj"/bench-*_driver.o
       { core_files; bench_files "$target"; } | compile
