@@ -33,7 +33,7 @@ def loads(workload: Serving) -> list[Load]:
     closed = [Load(f"c{c}", "closed", workload.requests, concurrency=c) for c in workload.concurrency]
     opened = [
         Load(
-            f"{one.arrivals}-{one.rate_per_s:g}",
+            f"{one.arrivals}-{one.rate_per_s!r}".removesuffix(".0"),
             "open",
             workload.requests,
             arrivals=one.arrivals,

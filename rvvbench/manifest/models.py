@@ -32,6 +32,7 @@ Projection = Literal["qkv_proj", "o_proj", "gate_up_proj", "down_proj", "lm_head
 PROJECTIONS: tuple[Projection, ...] = ("qkv_proj", "o_proj", "gate_up_proj", "down_proj", "lm_head")
 Architecture = Literal["LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM"]
 Count = Annotated[int, Field(gt=0, lt=2**31)]
+Seconds = Annotated[float, Field(gt=0, le=7 * 86_400)]
 Concurrency = Annotated[int, Field(ge=1, le=1024)]
 
 
@@ -138,6 +139,12 @@ class Serving(Strict):
             if concurrency > self.requests:
                 message = f"{self.requests} requests (workload.requests) never are {concurrency} at once"
                 raise misplaced(("concurrency", index), message, concurrency)
+        if self.input_len <= self.most_in_flight:
+            message = (
+                f"prompts must be longer than the {self.most_in_flight} requests that may be in flight: else nothing "
+            )
+            message += "tells a prefill from a decode step by its rows"
+            raise misplaced(("input_len",), message, self.input_len)
         rates = [load.rate_per_s for load in self.open_loops]
         for index, rate in enumerate(rates):
             if rate in rates[:index]:
@@ -164,10 +171,10 @@ class Timeouts(Strict):
     answer, `compile` to its first generation and for each warm-up, `request` one measured request.
     """
 
-    process: float = Field(gt=0)
-    startup: float | None = Field(default=None, gt=0)
-    compile: float | None = Field(default=None, gt=0)
-    request: float | None = Field(default=None, gt=0)
+    process: Seconds
+    startup: Seconds | None = None
+    compile: Seconds | None = None
+    request: Seconds | None = None
 
 
 class Experiment(Strict):
@@ -191,6 +198,17 @@ class Experiment(Strict):
     cache_states: Annotated[list[CacheState], Field(min_length=1), AfterValidator(_each_once)]
     timeouts_s: Timeouts
     sample_interval_s: float = Field(default=0.25, ge=0.05, le=60)
+
+    @model_validator(mode="after")
+    def _has_time_for_its_open_loops(self) -> Experiment:
+        if isinstance(self.workload, Serving):
+            for index, load in enumerate(self.workload.open_loops):
+                lasts_s = (self.workload.requests - 1) / load.rate_per_s
+                if lasts_s >= self.timeouts_s.process:
+                    message = f"{self.workload.requests} requests last {lasts_s:.0f} s on average, "
+                    message += f"timeouts_s.process is {self.timeouts_s.process:.0f} s"
+                    raise misplaced(("workload", "open_loops", index, "rate_per_s"), message, load.rate_per_s)
+        return self
 
     @model_validator(mode="after")
     def _has_the_timeouts_of_its_workload(self) -> Experiment:

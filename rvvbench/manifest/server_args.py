@@ -6,6 +6,7 @@ HARNESS_ARGS = frozenset(
     {
         "attention_backend",
         "base_gpu_id",
+        "chunked_prefill_size",
         "context_length",
         "custom_weight_loader",
         "data_parallel_size",
@@ -13,6 +14,8 @@ HARNESS_ARGS = frozenset(
         "decode_attention_backend",
         "decrypted_config_file",
         "device",
+        "disable_overlap_schedule",
+        "disable_radix_cache",
         "dist_init_addr",
         "download_dir",
         "dp_size",
@@ -27,6 +30,7 @@ HARNESS_ARGS = frozenset(
         "expert_parallel_size",
         "forward_hooks",
         "host",
+        "incremental_streaming_output",
         "is_embedding",
         "json_model_override_args",
         "kv_cache_dtype",
@@ -54,6 +58,8 @@ HARNESS_ARGS = frozenset(
         "sampling_backend",
         "sampling_defaults",
         "skip_tokenizer_init",
+        "sleep_on_idle",
+        "stream_interval",
         "tensor_parallel_size",
         "tokenizer_backend",
         "tokenizer_mode",
@@ -63,6 +69,7 @@ HARNESS_ARGS = frozenset(
         "tp_size",
         "trust_remote_code",
         "use_ray",
+        "watchdog_timeout",
     }
 )
 HARNESS_PREFIXES = (

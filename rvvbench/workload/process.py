@@ -15,6 +15,7 @@ from rvvbench.engine.service import Engine
 from rvvbench.manifest.models import Variant
 from rvvbench.manifest.resolve import Resolved
 from rvvbench.progress import Progress
+from rvvbench.project import writing
 from rvvbench.target.select import Target
 from rvvbench.workload.follow import Told, following
 from rvvbench.workload.provision import Provision
@@ -87,8 +88,16 @@ def problems(ended: ContainerExit, resolved: Resolved) -> Iterator[str]:
 def _runner_package(folder: Path) -> Iterator[Path]:
     """The runner as a package of the name that it has inside, without byte-code of this machine's Python."""
     package = folder / "runner"
-    shutil.copytree(RUNNER, package / "rvvbench_runner", ignore=shutil.ignore_patterns("__pycache__"))
     try:
+        with writing(package):
+            _copy_tree(RUNNER, package / "rvvbench_runner")
         yield package
     finally:
         shutil.rmtree(package, ignore_errors=True)
+
+
+def _copy_tree(source: Path, target: Path) -> None:
+    """Python files only, stopping at the first that cannot be written: `shutil.copytree` would try them all."""
+    target.mkdir(parents=True)
+    for file in sorted(source.glob("*.py")):
+        shutil.copyfile(file, target / file.name)

@@ -24,3 +24,9 @@ def test_an_open_loop_may_have_every_request_in_flight() -> None:
 def test_the_server_must_hold_as_many_requests_as_any_load_has_in_flight() -> None:
     assert workload().most_in_flight == 2
     assert workload(open_loops=[OpenLoad(arrivals="fixed", rate_per_s=1.0)]).most_in_flight == 4
+
+
+def test_rates_that_nearly_agree_have_names_of_their_own() -> None:
+    opened = [OpenLoad(arrivals="fixed", rate_per_s=rate) for rate in (1.0000001, 1.0000002, 2.0)]
+    names = [load.name for load in loads(workload(concurrency=[], open_loops=opened))]
+    assert names == ["fixed-1.0000001", "fixed-1.0000002", "fixed-2"]

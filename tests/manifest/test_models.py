@@ -209,3 +209,20 @@ def test_no_variant_that_there_is_counts_as_still_to_come(manifests: Path) -> No
     there = {path.stem for path in (manifests / "variants").glob("*.yaml")}
     for path in (manifests / "experiments").glob("*.yaml"):
         assert not there & set(resolve(manifests, path.stem, "host").experiment.coming_variants)
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("workload.input_len=2", "prompts must be longer"),
+        ("timeouts_s.process=1.0e+300", "timeouts_s.process"),
+        ("workload.open_loops=[{arrivals: fixed, rate_per_s: 0.0001}]", "requests last"),
+        ("workload.open_loops=[{arrivals: fixed, rate_per_s: 1}, {arrivals: poisson, rate_per_s: 1}]", "stands twice"),
+        ("workload.concurrency=[1, 1]", "stands twice"),
+        ("workload.concurrency=[]", "names no load"),
+    ],
+)
+def test_loads_that_cannot_be_run_or_told_apart_are_refused(manifests: Path, setting: str, words: str) -> None:
+    with pytest.raises(ManifestError) as caught:
+        resolve(manifests, "llama-serve", "host", settings=[setting])
+    assert words in caught.value.cause
