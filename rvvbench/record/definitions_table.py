@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rvvbench.record.events import named
+from rvvbench.record.figure_set import definition_of
 from rvvbench.record.metrics import emulated_id
 from rvvbench.record.other_tools import OTHER_DEFINITIONS, TOOLS, definitions, medians_s
 from rvvbench.record.request_timeline import RequestTimeline, is_count, requests
@@ -86,12 +87,15 @@ def definitions_table(record: Record) -> DefinitionsTable:
     failed = (error for row in serving for process in row.processes for error in named(process.events, "error"))
     said = [f"The cross-check failed: {one.get('message')}" for one in failed if one.get("phase") == "cross_check"]
     remarks += dict.fromkeys(said)
-    texts = [(id_, f"{one.text} {one.formula}") for id_, one in OTHER_DEFINITIONS.items()]
+    others = [(emulated_id(id_) if record.emulated else id_, one) for id_, one in OTHER_DEFINITIONS.items()]
+    own = [definition_of(f"{metric}_median_s", row.expected) for row in serving[:1] for metric in METRICS]
+    texts = [(one.id, f"Ours. {one.text} {one.formula}") for one in own]
+    texts += [(id_, f"{one.text} {one.formula}") for id_, one in others]
     return DefinitionsTable(
         banner=EMULATED_BANNER if record.emulated else None,
         lines=tuple(line for row in serving for line in _lines(row)),
         cross_check=cross,
-        texts=tuple((emulated_id(id_) if record.emulated else id_, text) for id_, text in texts) if serving else (),
+        texts=tuple(texts) if serving else (),
         remarks=tuple(remarks),
     )
 

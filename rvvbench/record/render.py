@@ -20,7 +20,6 @@ from rvvbench.record.table_parts import Cell, Column, Line, Table
 
 TABLE_SCHEMA = "rvvbench/table/1"
 _TEXT_COLUMNS = {"variant", "cache", "tokens", "validity"}
-_REASONS_SHOWN = 8
 _NAME_WIDTHS = {"variant": 16, "cache": 9}
 
 
@@ -31,14 +30,10 @@ def render_terminal(record: Record, console: Console, *, definitions: bool = Fal
     """
     table = comparison_table(record)
     _print_heading(table, console)
-    wide = _across(table)
-    # Measured without a limit: a measure is otherwise cut to the console's width and always seems to fit.
-    if Measurement.get(console, console.options.update(max_width=10_000), wide).maximum <= console.width:
-        console.print(wide)
-    else:
-        for part in _down(table, console):
-            console.print(part)
-    _print_invalid(table, console)
+    fitting = next((wide for wide in (_across(table), _across(table, close=True)) if _fits(wide, console)), None)
+    for part in [fitting] if fitting is not None else _down(table, console):
+        console.print(part)
+    _print_failures(table, console)
     _print_below(table, console)
     if definitions:
         print_definitions(record, console)
@@ -56,17 +51,19 @@ def render_markdown(record: Record, *, definitions: bool = False) -> str:
     lines.append(markdown_line(["---" if column.key in _TEXT_COLUMNS else "--:" for column in table.columns]))
     lines += [markdown_line([escaped(_with_spread(cell)) for cell in line.cells]) for line in table.lines]
     lines.append("")
-    for line in _invalid(table):
-        lines += [f"**{escaped(line.name)} is INVALID:**", ""]
-        lines += [f"- {escaped(reason)}" for reason in line.reasons]
+    for failure in table.failures:
+        lines += [f"**{escaped(failure.rows)}: INVALID**", ""]
+        lines += [f"- {escaped(reason)}" for reason in failure.reasons]
         lines.append("")
+    for disturbance in table.disturbances:
+        lines += [f"> **{escaped(disturbance)}**", ""]
     lines += [f"- {escaped(answer)}" for answer in table.answers]
     lines += [""] if table.answers else []
     lines += [f"{number}. {escaped(note)}" for number, note in enumerate(table.notes, start=1)]
     lines += [""] if table.notes else []
     lines += [f"- {escaped(remark)}" for remark in table.remarks]
-    lines += [f"- Definitions: {', '.join(f'{title} `{id_}`' for title, id_ in _definitions(table))}"]
-    lines += [f"- Replay: `{table.replay}`"]
+    lines += [f"- Replay: `{table.replay}`", "", "Columns:", ""]
+    lines += [f"- {column.title}{_id(column, '`')}: {escaped(_short(column))}" for column in _defined(table)]
     return "\n".join(lines) + "\n" + (f"\n{definitions_markdown(record)}" if definitions else "")
 
 
@@ -88,6 +85,7 @@ def render_json(record: Record, *, definitions: bool = False) -> str:
         "columns": [_plain_column(column) for column in table.columns],
         "rows": [_plain_line(table, line) for line in table.lines],
         "agreement": record.agreement.model_dump(mode="json"),
+        "disturbances": list(table.disturbances),
         **({"answers": list(table.answers)} if table.answers else {}),
         "remarks": list(table.remarks),
         "replay": table.replay,
@@ -111,13 +109,19 @@ def _print_heading(table: Table, console: Console) -> None:
     console.print(Padding(facts, (0, 1), expand=False))
 
 
-def _across(table: Table) -> RichTable:
-    """A line for each row of the record."""
-    rich = RichTable(box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1), header_style="bold")
+def _fits(wide: RichTable, console: Console) -> bool:
+    # Measured without a limit: a measure is otherwise cut to the console's width and always seems to fit.
+    return Measurement.get(console, console.options.update(max_width=10_000), wide).maximum <= console.width
+
+
+def _across(table: Table, *, close: bool = False) -> RichTable:
+    """A line for each row of the record; `close`: with one space between columns instead of two."""
+    rich = RichTable(box=box.SIMPLE_HEAD, padding=(0, 0, 0, 0 if close else 1), header_style="bold")
     for column in table.columns:
-        title = Text(column.title)
+        first, _, last = column.title.rpartition(" ")
+        title = Text(f"{first}\n{last}" if first else last)
         if column.unit:
-            title.append(f"\n{column.unit}", style="not bold dim")
+            title.append(f"{' ' if first else chr(10)}{column.unit}", style="not bold dim")
         rich.add_column(title, justify="left" if column.key in _TEXT_COLUMNS else "right", no_wrap=True)
     for line in table.lines:
         cells = [_text(cell, column, line) for cell, column in zip(line.cells, table.columns, strict=True)]
@@ -177,14 +181,11 @@ def _text(cell: Cell, column: Column, line: Line, *, beside: bool = False) -> Te
     return text
 
 
-def _print_invalid(table: Table, console: Console) -> None:
-    for line in _invalid(table):
-        console.print(Text.assemble(" ", (line.name, "bold"), (" is INVALID:", "bold red")))
-        for reason in line.reasons[:_REASONS_SHOWN]:
+def _print_failures(table: Table, console: Console) -> None:
+    for failure in table.failures:
+        console.print(Text.assemble(" ", (failure.rows, "bold"), ": ", ("INVALID", "bold red")))
+        for reason in failure.reasons:
             console.print(Padding(Text(f"- {reason}", style="red"), (0, 1, 0, 3), expand=False))
-        hidden = len(line.reasons) - _REASONS_SHOWN
-        if hidden > 0:
-            console.print(Padding(Text(f"and {hidden} more, in the record", style="red"), (0, 1, 0, 5), expand=False))
         console.print()
 
 
@@ -192,25 +193,33 @@ def _print_below(table: Table, console: Console) -> None:
     below = RichTable.grid(padding=(0, 2))
     below.add_column(style="cyan", no_wrap=True)
     below.add_column(overflow="fold")
+    for disturbance in table.disturbances:
+        below.add_row(Text("Caution", style="bold yellow"), Text(disturbance, style="bold yellow"))
     for index, answer in enumerate(table.answers):
         below.add_row(Text("" if index else "Answer"), Text(answer, style="bold"))
     for number, note in enumerate(table.notes, start=1):
         below.add_row(Text(f"[{number}]"), Text(note))
     for index, remark in enumerate(table.remarks):
         below.add_row(Text("" if index else "Notes"), Text(remark))
-    definitions = ", ".join(f"{title} {id_}" for title, id_ in _definitions(table))
-    below.add_row(Text("Defined"), Text(definitions, style="dim"))
+    for index, column in enumerate(_defined(table)):
+        said = Text.assemble(f"{column.title}: {_short(column)}", (_id(column), "dim"))
+        below.add_row(Text("" if index else "Defined"), said)
     below.add_row(Text("Replay"), Text(table.replay))
     console.print(Padding(below, (0, 1), expand=False))
     console.print()
 
 
-def _invalid(table: Table) -> list[Line]:
-    return [line for line in table.lines if line.reasons]
+def _defined(table: Table) -> list[Column]:
+    return [column for column in table.columns if column.text or column.definition]
 
 
-def _definitions(table: Table) -> list[tuple[str, str]]:
-    return [(column.title, column.definition) for column in table.columns if column.definition]
+def _short(column: Column) -> str:
+    """The first sentence of what the column means; the JSON form has all of them."""
+    return (column.text or "of another version").partition(". ")[0].rstrip(".") + "."
+
+
+def _id(column: Column, quote: str = "") -> str:
+    return f" {quote}{column.definition}{quote}" if column.definition else ""
 
 
 def _titled(column: Column) -> str:
@@ -224,12 +233,24 @@ def _with_spread(cell: Cell) -> str:
 def _plain_column(column: Column) -> dict[str, Any]:
     # Only shown texts are scaled; the values of this document are the record's own.
     unit = "bytes" if column.unit in ("MiB", "GiB") else column.unit
-    return {"key": column.key, "title": column.title, "unit": unit, "definition": column.definition}
+    return {
+        "key": column.key,
+        "title": column.title,
+        "unit": unit,
+        "definition": column.definition,
+        "text": column.text,
+    }
 
 
 def _plain_line(table: Table, line: Line) -> dict[str, Any]:
     cells = {column.key: _plain_cell(cell) for column, cell in zip(table.columns, line.cells, strict=True)}
-    plain = {"name": line.name, "valid": not line.reasons, "reasons": list(line.reasons), "cells": cells}
+    plain = {
+        "name": line.name,
+        "valid": not line.reasons,
+        "reasons": list(line.reasons),
+        "disturbed": line.disturbed,
+        "cells": cells,
+    }
     if line.figures is not None:
         plain["figures"] = {name: figure.model_dump(mode="json") for name, figure in line.figures.items()}
     return plain

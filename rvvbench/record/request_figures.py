@@ -206,13 +206,20 @@ def flags(request: RequestTimeline) -> tuple[Reason, ...]:
     found = request.arrivals
     flagged: list[Reason] = []
     if found and found[0].tokens > 1:
-        text = f"request {request.id}: TTFT is an upper bound, its first chunk carries {found[0].tokens} tokens"
+        text = f"request {request.id}: TTFT is an upper bound, {_first(request)} brought {found[0].tokens} tokens"
         flagged.append(Reason(id="ttft-upper-bound", text=text))
     together = [arrival.tokens for arrival in found[1:] if arrival.tokens > 1]
     if together:
-        text = f"request {request.id}: {len(together)} later chunks carry {sum(together)} tokens together"
+        reads = "1 later read" if len(together) == 1 else f"{len(together)} later reads"
+        text = f"request {request.id}: {reads} brought {sum(together)} tokens together"
         flagged.append(Reason(id="tokens-together", text=text))
     return tuple(flagged)
+
+
+def _first(request: RequestTimeline) -> str:
+    """What brought its first tokens: one chunk, or several that came in one read of the client."""
+    full = [chunk for chunk in request.chunks if chunk.tokens]
+    return "its first read" if sum(chunk.t_ns == full[0].t_ns for chunk in full) > 1 else "its first chunk"
 
 
 def figure(native: Definition, emulated: bool, derive: Callable[[T], float], of: T) -> Figure:

@@ -8,16 +8,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rvvbench.record import serving_table
-from rvvbench.record.figure_set import definition_of
+from rvvbench.record.answer import GAIN_OF, answers, first_of
+from rvvbench.record.disturbance import disturbances, is_disturbed
+from rvvbench.record.failure import failed_before, failures, reason_texts
+from rvvbench.record.figure_set import ALL_DEFINITIONS, definition_of
 from rvvbench.record.schema import Expected, Record, Row, RowAgreement, RowFigure
 from rvvbench.record.table_parts import GIB, MIB, Cell, Column, Line, Notes, Table, significant
 from rvvbench.record.tokens import reference_of
 
 RATIO_OF = "decode_rate_tokens_per_s"
 
-_RATES = {RATIO_OF: "decode rates", serving_table.GAIN_OF: "throughputs"}
+_RATES = {RATIO_OF: "decode rates", GAIN_OF: "throughputs"}
 
 EMULATED_BANNER = "EMULATED: not board timings; memory includes the emulator"
+
+_RATIO_TEXT = "Decode rate over that of the first row."
+_GAIN_TEXT = "Output over that of the variant's first load."
 
 _FIGURES = (
     ("prefill_s", "Prefill"),
@@ -44,12 +50,15 @@ def comparison_table(record: Record) -> Table:
         notes=tuple(notes.texts),
         remarks=_remarks(record),
         replay=record.replay,
-        answers=serving_table.answers(record) if record.heading.workload == "serving" else (),
+        failures=failures(record),
+        disturbances=disturbances(record),
+        answers=answers(record) if record.heading.workload == "serving" else (),
     )
 
 
 def _columns(record: Record) -> tuple[Column, ...]:
     serving = record.heading.workload == "serving"
+    to_first = "emulated" if record.emulated else "to first"
     columns = [Column("variant", "Variant")]
     # A server's table is wide, and its cache state is of interest only where there is one.
     if not serving or any(row.cache_state != "none" for row in record.rows):
@@ -64,11 +73,13 @@ def _columns(record: Record) -> tuple[Column, ...]:
         definitions = {figure.definition for figure in present} or {definition_of(name, expected).id}
         if len(definitions) > 1:
             raise ValueError(f"two definitions of {name} cannot share a column: {', '.join(sorted(definitions))}")
-        columns.append(Column(name, title, _unit(name, present, expected), definitions.pop()))
+        definition = definitions.pop()
+        text = ALL_DEFINITIONS[definition].text if definition in ALL_DEFINITIONS else None
+        columns.append(Column(name, title, _unit(name, present, expected), definition, text))
         if not serving and name == RATIO_OF:
-            columns.append(Column("ratio", "Ratio", "emulated" if record.emulated else "to first"))
-        if serving and name == serving_table.GAIN_OF:
-            columns.append(Column("gain", "Gain", "emulated" if record.emulated else "to first"))
+            columns.append(Column("ratio", "Ratio", to_first, text=_RATIO_TEXT))
+        if serving and name == GAIN_OF:
+            columns.append(Column("gain", "Gain", to_first, text=_GAIN_TEXT))
     return (*columns, Column("tokens", "Tokens"), Column("validity", "Validity"))
 
 
@@ -81,7 +92,8 @@ def _unit(name: str, figures: Sequence[RowFigure], expected: Expected) -> str:
 
 def _line(record: Record, row: Row, columns: Sequence[Column], notes: Notes) -> Line:
     cells = tuple(_cell(record, row, column, notes) for column in columns)
-    return Line(row.name, cells, _reasons(row), figures=row.figures if row.expected.load else None)
+    figures = row.figures if row.expected.load else None
+    return Line(row.name, cells, reason_texts(row, row.validity.reasons), figures, is_disturbed(row))
 
 
 def _cell(record: Record, row: Row, column: Column, notes: Notes) -> Cell:
@@ -96,7 +108,7 @@ def _cell(record: Record, row: Row, column: Column, notes: Notes) -> Cell:
     if column.key == "ratio":
         return _ratio(record.rows[0], row, RATIO_OF)
     if column.key == "gain":
-        return _ratio(serving_table.first_of(record, row), row, serving_table.GAIN_OF)
+        return _ratio(first_of(record, row), row, GAIN_OF)
     if column.key == "tokens":
         return _tokens(record, row, notes)
     if column.key == "validity":
@@ -108,10 +120,18 @@ def _figure(row: Row, column: Column, notes: Notes) -> Cell:
     figure = row.figures.get(column.key)
     if figure is None or figure.median is None or figure.min is None or figure.max is None:
         reason = (figure.reason if figure else None) or "the record lacks this figure"
-        return Cell(notes.cite(f"{row.name}: {reason}"), None, reason=reason)
+        return Cell(_cited(row, reason, notes), None, reason=reason)
     scale = {"MiB": MIB, "GiB": GIB}.get(column.unit or "", 1.0)
     spread = f"{significant(figure.min / scale)}-{significant(figure.max / scale)}" if figure.n > 1 else None
     return Cell(significant(figure.median / scale), figure.median, figure.min, figure.max, figure.n, spread)
+
+
+def _cited(row: Row, reason: str, notes: Notes) -> str:
+    """The text of a null cell. All nulls of a server that failed before the row's load have one reason, its failure."""
+    failed = failed_before(row)
+    if failed is None:
+        return notes.cite(f"{row.name}: {reason}")
+    return notes.cite(f"{row.variant}/{row.cache_state}: {failed}")
 
 
 def _ratio(first: Row, row: Row, name: str) -> Cell:
@@ -130,24 +150,12 @@ def _tokens(record: Record, row: Row, notes: Notes) -> Cell:
     found = _agreement_of(record, row)
     if found is None or found.tokens_equal is None:
         reason = (found.reason if found else None) or "the record does not compare this row's tokens"
-        return Cell(notes.cite(f"{row.name}: {reason}"), None, reason=reason)
+        return Cell(_cited(row, reason, notes), None, reason=reason)
     return Cell("equal", "equal") if found.tokens_equal else Cell("DIFFER", "differ")
 
 
 def _agreement_of(record: Record, row: Row) -> RowAgreement | None:
     return next((one for one in record.agreement.rows if one.row == row.name), None)
-
-
-def _reasons(row: Row) -> tuple[str, ...]:
-    """Each different reason once, with the processes that it holds for where not all of several."""
-    processes: dict[tuple[str, str], list[int]] = {}
-    for reason in row.validity.reasons:
-        processes.setdefault((reason.id, reason.text), []).extend([] if reason.process is None else [reason.process])
-    texts = []
-    for (id_, text), where in processes.items():
-        some = where and len(row.processes) > 1 and len(where) < len(row.processes)
-        texts.append(f"{id_}: {text}" + (f" (process {', '.join(map(str, where))})" if some else ""))
-    return tuple(texts)
 
 
 def _relocked(record: Record) -> str | None:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from rvvbench.record.failure import Failure
 from rvvbench.record.schema import RowFigure
 
 MIB = 1024.0**2
@@ -23,12 +24,13 @@ def significant(value: float, digits: int = 3) -> str:
 
 @dataclass(frozen=True)
 class Column:
-    """`unit` and `definition` are null for columns without figures."""
+    """`unit` and `definition` (an id) are null for columns without figures; `text` says what a figure means."""
 
     key: str
     title: str
     unit: str | None = None
     definition: str | None = None
+    text: str | None = None
 
 
 @dataclass(frozen=True)
@@ -50,19 +52,21 @@ class Cell:
 @dataclass(frozen=True)
 class Line:
     """One row of the record; `reasons` are empty exactly when it is valid. `figures` are all that it has, where the
-    columns show only some.
+    columns show only some. `disturbed`: the machine was, while it was measured, and that made it invalid or not.
     """
 
     name: str
     cells: tuple[Cell, ...]
     reasons: tuple[str, ...]
     figures: Mapping[str, RowFigure] | None = None
+    disturbed: bool = False
 
 
 @dataclass(frozen=True)
 class Table:
     """`facts` are pairs of name and text to show above, `answers` what the table was made to tell, `notes` what cells
-    cite by number, `remarks` the rest.
+    cite by number, `remarks` the rest. `failures` say why rows are not valid; `disturbances` what was the matter with
+    the machine while valid ones were measured.
     """
 
     run_id: str
@@ -77,6 +81,8 @@ class Table:
     remarks: tuple[str, ...]
     replay: str
     answers: tuple[str, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    disturbances: tuple[str, ...] = ()
 
 
 @dataclass

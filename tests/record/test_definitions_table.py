@@ -72,9 +72,10 @@ def test_an_even_timeline_differs_where_a_definition_does() -> None:
 
 def test_every_time_has_the_definition_of_its_target() -> None:
     table = definitions_table(record(events()))
-    tools = [line for line in table.lines if line.tool != "ours"]
-    assert {time.definition for line in tools for time in line.times.values()} == {id_ for id_, _ in table.texts}
-    assert len(table.texts) == len(OTHER_DEFINITIONS)
+    used = {time.definition for line in table.lines for time in line.times.values()}
+    assert used == {id_ for id_, _ in table.texts}
+    assert len(table.texts) == len(OTHER_DEFINITIONS) + 3
+    assert [text.startswith("Ours. Median over") for _, text in table.texts[:4]] == [True, True, True, False]
     assert all("_emulated/" in id_ for id_, _ in table.texts)
     assert table.lines[0].times["ttft"].definition == "ttft.first_token_of_requests_median_emulated/1"
 
