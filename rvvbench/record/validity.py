@@ -38,6 +38,11 @@ def _row_reasons(expected: Expected, cache_state: str, processes: Sequence[Proce
         yield "process-count", f"{len(processes)} fresh processes ran, {expected.processes} are declared"
     if [process.index for process in processes] != list(range(len(processes))):
         yield "process-count", f"the processes are numbered {[process.index for process in processes]}"
+    for process in processes:
+        for start in named(process.events, "supervisor_start"):
+            if "process_index" in start and canonical_json(start["process_index"]) != canonical_json(process.index):
+                said = start["process_index"]
+                yield "process-count", f"process {process.index} says of itself that it is process {said}"
     starts = [tuple((e.get("pid"), e.get("t_ns"), e.get("unix_s")) for e in _starts(process)) for process in processes]
     if any(start and starts.count(start) > 1 for start in starts):
         yield "process-not-fresh", "two of the processes have the same start: one process is counted twice"

@@ -11,6 +11,7 @@ from rvvbench.record.declared import disagreements
 from rvvbench.record.figure_set import derive
 from rvvbench.record.finding import Finding
 from rvvbench.record.identity import digest, identity
+from rvvbench.record.origin import misplaced
 from rvvbench.record.schema import Expected, Figure, Process, Record, Row, RowFigure, Validity
 from rvvbench.record.tokens import agreement_of
 from rvvbench.record.validity import assess
@@ -18,7 +19,7 @@ from rvvbench.record.validity import assess
 
 def verify(record: Record) -> list[Finding]:
     """Every finding, none for a record that holds. An honestly invalid row is no finding."""
-    findings = [*_whole(record), *disagreements(record)]
+    findings = [*_whole(record), *disagreements(record), *misplaced(record)]
     for row in record.rows:
         findings += _row(row)
     return findings

@@ -41,7 +41,7 @@ LOOKS_A_TREE = 8
 def main(spec: ServingSpec, launch: Sequence[str] = LAUNCH) -> int:
     """Run, and return the exit code. `launch` starts the server, but for its arguments."""
     with Events(spec.events_path) as events:
-        events.write("supervisor_start", **supervisor.start_fields())
+        events.write("supervisor_start", **supervisor.start_fields(spec))
         run = Run(spec, events, log=spec.out / LOG_NAME)
         code = supervise(run, launch)
         events.write("process_end", exit_code=code, signal=None)

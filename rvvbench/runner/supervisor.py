@@ -13,7 +13,7 @@ from typing import Any
 
 from . import memory
 from .events import SCHEMA, Events
-from .spec import Spec
+from .spec import Common, Spec
 
 ROLE = "one_batch"
 # Blocked in the supervisor and taken with sigtimedwait: no handlers, no polling, and the process wakes only when it
@@ -35,7 +35,7 @@ def supervise(spec: Spec, command: list[str]) -> int:
     signal.
     """
     with Events(spec.events_path) as events:
-        events.write("supervisor_start", **start_fields())
+        events.write("supervisor_start", **start_fields(spec))
         signal.pthread_sigmask(signal.SIG_BLOCK, AWAITED)
         child = os.posix_spawn(command[0], command, os.environ, setsigmask=())
         # Asked while the process lives: on older kernels its executable is the evidence.
@@ -47,14 +47,17 @@ def supervise(spec: Spec, command: list[str]) -> int:
         return code if code >= 0 else 128 - code
 
 
-def start_fields() -> dict[str, Any]:
-    """The fields of the `supervisor_start` event."""
+def start_fields(spec: Common) -> dict[str, Any]:
+    """The fields of the `supervisor_start` event: which process of which run this is, so that no other can pass for it."""
     return {
         "schema": SCHEMA,
         "unix_s": time.time(),
         "machine": os.uname().machine,
         "python": sys.version.split()[0],
         "argv": list(sys.argv),
+        "run_id": spec.run_id,
+        "row": spec.row,
+        "process_index": spec.process_index,
     }
 
 

@@ -51,8 +51,7 @@ def test_an_open_loop_has_no_findings_either() -> None:
 
 
 def test_an_honestly_invalid_record_has_no_findings() -> None:
-    broken = row(2, processes=[ran(events()[:70])])
-    record = serving_sample.record(row(1), broken)
+    record = serving_sample.record(*(row(c, processes=[ran(events()[:70])]) for c in (1, 2)))
     assert not record.valid
     assert verify(record) == []
 

@@ -92,3 +92,13 @@ signal.pause()
 def test_the_process_does_not_inherit_blocked_signals(supervise):
     code = "import signal; raise SystemExit(len(signal.pthread_sigmask(signal.SIG_BLOCK, [])))"
     assert supervise(code).wait() == 0
+
+
+def test_the_start_says_which_process_of_which_run_it_is(supervise):
+    assert supervise("pass").wait() == 0
+    [start] = supervise.events("supervisor_start")
+    assert (start["run_id"], start["row"], start["process_index"]) == (
+        "20261130T221500Z-llama-one-batch-1a2b3c",
+        "torch-native/none",
+        0,
+    )
