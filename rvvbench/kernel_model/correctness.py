@@ -151,7 +151,11 @@ def run_all(
         return verdict
 
     with ThreadPoolExecutor(jobs) as pool:
-        return list(pool.map(one, runs))
+        try:
+            return list(pool.map(one, runs))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def _said(output: str) -> dict[str, Any] | None:

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -55,11 +56,12 @@ def trace_program(
     mark: int,
     code: tuple[int, int],
     progress: Callable[[str], None],
+    stop: threading.Event | None = None,
 ) -> Traced:
     """Execute `cases`, each `calls` and `2 * calls` times, and count blocks with addresses in `code` [begin, end).
 
     `mark` is the address of the program's `rvvbench_mark`. Raises RvvbenchError with the program's words where it
-    fails.
+    fails, and soon after `stop` was set.
     """
     reader = TraceReader(mark)
     reading, writing = os.pipe()
@@ -84,6 +86,8 @@ def trace_program(
                 shown = 0
                 while piece := log.read(_PIECE_BYTES):
                     reader.feed(piece)
+                    if stop is not None and stop.is_set():
+                        raise RvvbenchError("counting was stopped", where=f"{program.name} under QEMU")
                     if len(piece) < _PIECE_BYTES // 2:
                         # The emulator writes line by line; being woken for each would take most of the time.
                         time.sleep(_GATHER_S)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -92,8 +93,14 @@ def _count(
     A process for each processor: which of them counts a case has no part in the result.
     """
     shares = _shared_out(texts, os.cpu_count() or 1)
+    stop = threading.Event()
     with ThreadPoolExecutor(len(shares)) as pool:
-        counted = list(pool.map(lambda share: _count_share(driver, program, share, progress), shares))
+        try:
+            counted = list(pool.map(lambda share: _count_share(driver, program, share, progress, stop), shares))
+        except BaseException:
+            # Leaving the pool waits for its threads, which would otherwise count to the end after Ctrl-C.
+            stop.set()
+            raise
     found = {case: result for share in counted for case, result in share.items()}
     return {case: found[case] for case in texts}
 
@@ -119,12 +126,12 @@ def _work(case: Case, sizes: int) -> float:
 
 
 def _count_share(
-    driver: Path, program: Program, texts: Mapping[Case, Sequence[str]], progress: Progress
+    driver: Path, program: Program, texts: Mapping[Case, Sequence[str]], progress: Progress, stop: threading.Event
 ) -> dict[Case, Counted | str | None]:
     unique = sorted({text for several in texts.values() for text in several})
     code = min(program.instructions), max(program.instructions) + 1
     traced = trace_program(
-        driver, unique, calls=CALLS, mark=program.address_of(MARK), code=code, progress=progress.line
+        driver, unique, calls=CALLS, mark=program.address_of(MARK), code=code, progress=progress.line, stop=stop
     )
     place = dict(zip(unique, range(len(unique)), strict=True))
     stretch = _stretches(traced)
