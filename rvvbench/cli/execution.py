@@ -67,6 +67,7 @@ class Output:
 def execute(order: Order, output: Output, resolved: Resolved, chosen: Target) -> None:
     """Provide, run, store, print. Raises CheckFailed where a row is not valid."""
     from rvvbench.engine.service import Engine
+    from rvvbench.record.failure import mends
     from rvvbench.workload.provision import provide
     from rvvbench.workload.run import run
     from rvvbench.workload.run_id import new_run_id
@@ -91,16 +92,19 @@ def execute(order: Order, output: Output, resolved: Resolved, chosen: Target) ->
         except KeyboardInterrupt:
             err.print(f"no record; the events so far are in {state_dir / 'runs' / run_id}", soft_wrap=True)
             raise
-    _print(finished.record, output)
+    print_record(finished.record, output)
     if not output.json and not output.markdown:
         out.print(f"[dim]record  {finished.path}[/]", soft_wrap=True)
     if not finished.record.valid:
         raise CheckFailed(
-            "not every row is valid; the table says why", where=str(finished.path), mend=f"logs: {finished.run_dir}"
+            "not every row is valid; the table says why",
+            where=str(finished.path),
+            mend="; ".join([*mends(finished.record), f"logs: {finished.run_dir}"]),
         )
 
 
-def _print(record: Record, output: Output) -> None:
+def print_record(record: Record, output: Output) -> None:
+    """The record's table on standard output."""
     from rvvbench.record.render import render_json, render_markdown, render_terminal
 
     if output.json:

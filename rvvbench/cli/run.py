@@ -13,7 +13,9 @@ def run(
     variant: list[str] = typer.Option(
         [], "--variant", metavar="NAME[,NAME]", help="Variants instead of the manifest's; can be given several times."
     ),
-    repeat: int | None = typer.Option(None, "--repeat", min=1, help="Fresh processes per variant."),
+    repeat: int | None = typer.Option(
+        None, "--repeat", min=1, help="Fresh processes per variant. Default: the manifest's."
+    ),
     weights: str | None = typer.Option(None, "--weights", help="hub or synthetic."),
     settings: list[str] = typer.Option([], "--set", metavar="KEY=VALUE", help="Override a value of the manifest."),
     markdown: bool = typer.Option(False, "--markdown", help="Print the table as Markdown."),
@@ -21,6 +23,7 @@ def run(
 ) -> None:
     """Run EXPERIMENT: obtain what is pinned, measure in fresh processes, prove, store and print the table.
 
+    Serving experiments run too, with the loads of their manifest; `rvvbench serve` has options for other loads.
     Exit code 1 when a row is not valid; its reasons stand below the table.
     """
     output = Output(markdown=markdown, json=json_output)

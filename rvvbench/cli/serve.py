@@ -14,18 +14,29 @@ CROSS_CHECK_REQUESTS = 30
 def serve(
     experiment: str = typer.Argument("llama-serve", help="Name of a serving experiment; see `rvvbench list`."),
     concurrency: str | None = typer.Option(
-        None, "--concurrency", metavar="N[,N]", help="Closed loops: how many requests are in flight, one load each."
+        None,
+        "--concurrency",
+        metavar="N[,N]",
+        help="Closed loops: how many requests are in flight, one load each. Default: the manifest's.",
     ),
-    requests: int | None = typer.Option(None, "--requests", min=1, help="Measured requests of each load."),
+    requests: int | None = typer.Option(
+        None, "--requests", min=1, help="Measured requests of each load. Default: the manifest's."
+    ),
     rate: str | None = typer.Option(
-        None, "--rate", metavar="R[,R]", help="Open loops: requests per second, whatever the server does."
+        None,
+        "--rate",
+        metavar="R[,R]",
+        help="Open loops: requests per second, whatever the server does. Without --concurrency they replace the "
+        "manifest's closed loops.",
     ),
     arrivals: str = typer.Option("poisson", "--arrivals", help="Of open loops: poisson (seeded) or fixed."),
     target: str = typer.Option("auto", "--target", help="auto, board, emulated or host."),
     variant: list[str] = typer.Option(
         [], "--variant", metavar="NAME[,NAME]", help="Variants instead of the manifest's; can be given several times."
     ),
-    repeat: int | None = typer.Option(None, "--repeat", min=1, help="Fresh servers per variant."),
+    repeat: int | None = typer.Option(
+        None, "--repeat", min=1, help="Fresh servers per variant. Default: the manifest's, for the target."
+    ),
     weights: str | None = typer.Option(None, "--weights", help="hub or synthetic."),
     settings: list[str] = typer.Option([], "--set", metavar="KEY=VALUE", help="Override a value of the manifest."),
     definitions: bool = typer.Option(
@@ -74,7 +85,11 @@ def loads_settings(concurrency: str | None, rate: str | None, arrivals: str) -> 
     elif rate is not None:
         found.append("workload.concurrency=[]")
     if arrivals not in ("poisson", "fixed"):
-        raise UsageError(f"arrivals are poisson or fixed, not {arrivals!r}", where=f"--arrivals {arrivals}")
+        raise UsageError(
+            f"arrivals are poisson or fixed, not {arrivals!r}",
+            where=f"--arrivals {arrivals}",
+            mend="--arrivals poisson or --arrivals fixed, beside --rate",
+        )
     if rate is not None:
         opened = [f"{{arrivals: {arrivals}, rate_per_s: {number!r}}}" for number in _numbers(rate, "--rate")]
         found.append(f"workload.open_loops=[{', '.join(opened)}]")

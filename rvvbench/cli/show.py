@@ -1,9 +1,10 @@
-"""`rvvbench show`: an experiment in full, with every pin, the routing table and the packed bytes."""
+"""`rvvbench show`: an experiment in full, with every pin, routing table and packed bytes; or the table of a record."""
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 import yaml
@@ -12,27 +13,82 @@ from rich.table import Table
 
 from rvvbench import project
 from rvvbench.cli.console import out, print_json
+from rvvbench.cli.execution import Output, print_record
+from rvvbench.errors import UsageError
+from rvvbench.manifest.load import names
 from rvvbench.manifest.loads import loads
 from rvvbench.manifest.models import OneBatch, TargetKind, Variant
 from rvvbench.manifest.resolve import Resolved, commit_of, resolve
 from rvvbench.manifest.routing import allowed_routes, predicted_routes
 from rvvbench.manifest.shapes import packed_bytes, projection_shapes
 
+if TYPE_CHECKING:
+    from rvvbench.record.schema import Record
+
 ROUTE_TITLES = ("projection", "M", "path", "calls", "reason")
 
 
 def show(
-    experiment: str = typer.Argument(help="Name of an experiment; see `rvvbench list`."),
-    target: str = typer.Option("board", "--target", help="board, emulated or host: whose overlay to apply."),
-    settings: list[str] = typer.Option([], "--set", metavar="KEY=VALUE", help="Override a value of the manifest."),
+    name: str = typer.Argument(
+        metavar="EXPERIMENT|RECORD", help="An experiment, or the run id or file of a record; see `rvvbench list`."
+    ),
+    target: str | None = typer.Option(
+        None, "--target", help="Of an experiment: board (the default), emulated or host: whose overlay to apply."
+    ),
+    settings: list[str] = typer.Option(
+        [], "--set", metavar="KEY=VALUE", help="Of an experiment: override a value of the manifest."
+    ),
+    markdown: bool = typer.Option(False, "--markdown", help="Of a record: print the table as Markdown."),
+    definitions: bool = typer.Option(
+        False, "--definitions", help="Of a record: also the figures as SGLang, vLLM, guidellm and MLPerf define them."
+    ),
     json_output: bool = typer.Option(False, "--json", help="Machine-readable output."),
 ) -> None:
-    """Print the fully resolved manifest of EXPERIMENT: pins, routing table, packed bytes."""
-    resolved = resolve(project.manifests_dir(), experiment, _kind(target), settings=settings)
-    if json_output:
-        print_json(as_data(resolved))
+    """Print the fully resolved manifest of EXPERIMENT: pins, routing table, packed bytes; or the table of RECORD again.
+
+    A record is named by its run id, the beginning of one, or a path (rvvbench show results/host/RUN_ID.json
+    --markdown). An invalid row is shown and is no failure here.
+    """
+    experiments = names(project.manifests_dir(), "experiments")
+    if name in experiments:
+        _refuse("an experiment", name, {"--markdown": markdown, "--definitions": definitions})
+        resolved = resolve(project.manifests_dir(), name, _kind(target or "board"), settings=settings)
+        if json_output:
+            print_json(as_data(resolved))
+        else:
+            _print(resolved)
         return
-    _print(resolved)
+    record = _record(name, experiments)
+    _refuse("a record", name, {"--target": target is not None, "--set": bool(settings)})
+    print_record(record, Output(markdown=markdown, json=json_output, definitions=definitions))
+
+
+def _record(name: str, experiments: list[str]) -> Record:
+    """The record of that name. Raises UsageError where there is neither that nor an experiment."""
+    from rvvbench.record.store import RecordStore
+
+    store = RecordStore(project.state_dir() / "results")
+    try:
+        path = store.find(name)
+    except UsageError as error:
+        near = difflib.get_close_matches(name, experiments, n=1)
+        raise UsageError(
+            f"{name!r} is no experiment, and {error.cause}",
+            where=f"{project.manifests_dir() / 'experiments'}, {store.folder}",
+            mend=f"did you mean {near[0]!r}?" if near else "rvvbench list shows the experiments and the records",
+        ) from error
+    return store.load(path)
+
+
+def _refuse(what: str, name: str, given: dict[str, bool]) -> None:
+    """Raise UsageError for options that mean nothing for this."""
+    wrong = [option for option, is_given in given.items() if is_given]
+    if wrong:
+        raise UsageError(
+            f"{' and '.join(wrong)} mean{'s' if len(wrong) == 1 else ''} nothing for {what}",
+            where=name,
+            mend="rvvbench show --help says which options are for what",
+        )
 
 
 def _kind(target: str) -> TargetKind:

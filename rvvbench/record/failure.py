@@ -47,6 +47,12 @@ def failures(record: Record) -> tuple[Failure, ...]:
     return tuple(Failure(_names(list(rows)), reasons) for (_, _, reasons), rows in keyed)
 
 
+def mends(record: Record) -> tuple[str, ...]:
+    """What a user can do about the rows that are not valid, where the record tells; each once."""
+    errors = [one for row in record.rows for one in row.validity.reasons if one.id == _ROOT]
+    return tuple(dict.fromkeys(mend for one in errors for mend in _mend(one, record.manifest)))
+
+
 def failed_before(row: Row) -> str | None:
     """Why no process of the row came to its load: one cause for everything that it lacks. None where one did."""
     if row.expected.load is None or len(_cut_short(row.validity.reasons)) < len(row.processes):
@@ -79,7 +85,7 @@ def _shown(row: Row, manifest: Mapping[str, object]) -> tuple[str, ...]:
         *texts[:SHOWN],
         *([f"and {hidden} more, in the record"] if hidden > 0 else []),
         *([f"and what follows from it: {follows} more, in the record"] if follows else []),
-        *dict.fromkeys(mend for one in own if one.id == _ROOT for mend in _mend(one, manifest)),
+        *dict.fromkeys(f"mend: {mend}" for one in own if one.id == _ROOT for mend in _mend(one, manifest)),
     )
 
 
@@ -96,7 +102,7 @@ def _mend(error: Reason, manifest: Mapping[str, object]) -> list[str]:
     for name in _LIMIT.findall(error.text):
         limit_s = limits.get(name) if isinstance(limits, Mapping) else None
         if isinstance(limit_s, int | float) and not isinstance(limit_s, bool):
-            return [f"mend: where the machine was only busy, give it longer: --set timeouts_s.{name}={2 * limit_s:g}"]
+            return [f"where the machine was only busy, give it longer: --set timeouts_s.{name}={2 * limit_s:g}"]
     return []
 
 

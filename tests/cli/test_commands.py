@@ -77,6 +77,63 @@ def test_show_as_json_holds_every_pin(monkeypatch: pytest.MonkeyPatch, capsys: p
     assert {route["path"] for route in data["routing"]["rvv-kernels"]} == {"packed"}
 
 
+@pytest.fixture
+def record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A committed record, stored on this machine."""
+    committed = sorted((Path(__file__).parents[2] / "results").rglob("*.json"))[0]
+    monkeypatch.setenv("RVVBENCH_HOME", str(tmp_path / "home"))
+    results = tmp_path / "home" / "results"
+    results.mkdir(parents=True)
+    return Path(shutil.copy(committed, results))
+
+
+def test_show_prints_the_table_of_a_record_by_path_run_id_and_its_beginning(
+    record: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = next((Path(__file__).parents[2] / "results").rglob(f"{record.stem}.md")).read_text()
+    for name in (str(record), record.stem, record.stem[:-4]):
+        assert call(monkeypatch, "show", name, "--markdown") == 0
+        assert capsys.readouterr().out == table
+    assert call(monkeypatch, "show", record.stem, "--json", "--definitions") == 0
+    assert set(json.loads(capsys.readouterr().out)) >= {"rows", "definitions", "disturbances"}
+
+
+def test_show_of_what_is_neither_experiment_nor_record_names_both_places(
+    record: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(monkeypatch, "show", "lama-one-batch") == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "'lama-one-batch' is no experiment, and there is no record of lama-one-batch" in said
+    assert str(project.manifests_dir() / "experiments") in said
+    assert str(record.parent) in said
+    assert "did you mean 'llama-one-batch'?" in said
+    assert call(monkeypatch, "show", "elsewhere/none.json") == 2
+    assert "rvvbench list" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("what", "option"),
+    [("record", ["--target", "host"]), ("record", ["--set", "a=1"]), ("llama-one-batch", ["--markdown"])],
+)
+def test_show_refuses_options_that_mean_nothing(
+    what: str, option: list[str], record: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(monkeypatch, "show", record.stem if what == "record" else what, *option) == 2
+    assert f"{option[0]} means nothing for" in capsys.readouterr().err
+
+
+def test_the_help_of_serve_says_what_is_the_default(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(monkeypatch, "serve", "--help") == 0
+    said = "".join(c for c in capsys.readouterr().out if c not in "│\n")
+    said = " ".join(said.split())
+    assert said.count("Default: the manifest's") == 3
+    assert "Without --concurrency they replace" in said
+    assert call(monkeypatch, "run", "--help") == 0
+    assert "Serving experiments run too" in " ".join(capsys.readouterr().out.split())
+
+
 def test_a_typo_in_a_manifest_exits_with_2_at_the_right_line(
     manifests: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -170,8 +227,9 @@ def test_a_concurrency_that_is_no_number_of_requests_is_refused(concurrency: str
 
 
 def test_arrivals_that_nobody_knows_are_refused() -> None:
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError) as refused:
         loads_settings(None, "1", "bursts")
+    assert refused.value.mend is not None and "--arrivals fixed" in refused.value.mend
 
 
 def test_serve_refuses_an_experiment_without_a_server_and_names_the_command_for_it(

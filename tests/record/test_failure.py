@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from rvvbench.record.failure import SHOWN, failures
+from rvvbench.record.failure import SHOWN, failures, mends
 from rvvbench.record.render import render_json, render_markdown
 from rvvbench.record.schema import Record, Row
 from rvvbench.record.table import comparison_table
@@ -48,6 +48,11 @@ def test_a_server_that_never_came_up_is_one_failure_with_its_cause_first() -> No
         "and what follows from it: 7 more, in the record",
         "mend: where the machine was only busy, give it longer: --set timeouts_s.startup=1800",
     )
+
+
+def test_what_mends_it_is_told_once() -> None:
+    assert mends(never_came_up()) == ("where the machine was only busy, give it longer: --set timeouts_s.startup=1800",)
+    assert mends(serving_sample.record()) == ()
 
 
 def test_all_its_nulls_have_one_note() -> None:
