@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any
 
@@ -35,8 +35,28 @@ def loads_declared(record: Record, variants: dict[str, dict[str, Any]]) -> Itera
             wanted.remove(found)
         else:
             yield Finding("declared", f"row {row.name}", f"no such load of it is in the manifest, or twice: {found}")
+        yield from _seed_declared(row, opened)
     for missing in wanted:
         yield Finding("declared", "rows", f"there is no row of {missing}, which the manifest has")
+
+
+def _seed_declared(row: Row, opened: Any) -> Iterator[Finding]:
+    """Poisson arrivals were drawn from the seed that the manifest has for this rate."""
+    load = row.expected.load
+    if load is None or load.arrivals != "poisson" or not isinstance(opened, list):
+        return
+    rate = canonical_json(["poisson", load.rate_per_s])
+    one = next((x for x in opened if canonical_json([at(x, "arrivals"), at(x, "rate_per_s")]) == rate), None)
+    seed = at(one, "seed")
+    drawn = [start.get("seed") for process in row.processes for start in _starts(process.events, load.name)]
+    said = [("expected.load.seed", load.seed)] if load.seed is not None else []
+    for where, stored in (*said, *((f"load_start of {load.name}", stored) for stored in drawn)):
+        if canonical_json(stored) != canonical_json(seed):
+            yield Finding("declared", f"row {row.name}, {where}", f"is seed {stored}, the manifest's is {seed}")
+
+
+def _starts(events: Sequence[dict[str, Any]], load: str) -> list[dict[str, Any]]:
+    return [event for event in events if event.get("event") == "load_start" and event.get("load") == load]
 
 
 def routing_of_load(record: Record, row: Row, variant: dict[str, Any]) -> Iterator[Finding]:

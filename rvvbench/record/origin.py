@@ -14,7 +14,7 @@ from rvvbench.record.identity import canonical_json
 from rvvbench.record.schema import Record, Row
 
 FIELDS = ("run_id", "row", "process_index")
-"""What `supervisor_start` says of its process: the run's id, `variant/cache state`, and the number of its repetition."""
+"""What `supervisor_start` says of its process: run, `variant/cache state` and repetition."""
 
 
 def misplaced(record: Record) -> Iterator[Finding]:

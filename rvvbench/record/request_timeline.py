@@ -139,6 +139,9 @@ def _timeline(id_: str, kinds: Mapping[str, list[Mapping[str, Any]]]) -> Request
         problems.append("chunks, but no request_sent event")
     elif chunks and chunks[0].t_ns == sent_ns:
         problems.append("its first chunk came when it was sent")
+    came = sum(chunk.tokens for chunk in chunks)
+    if end is not None and (type(end.get("tokens")) is not int or end["tokens"] != came):
+        problems.append(f"its request_end event says {end.get('tokens')} tokens, {came} came")
     reason = end.get("finish_reason") if end else None
     digest, load = start.get("input_sha256"), start.get("load")
     return RequestTimeline(
@@ -155,7 +158,7 @@ def _timeline(id_: str, kinds: Mapping[str, list[Mapping[str, Any]]]) -> Request
         error=f"{error.get('kind')}: {error.get('message')}" if error else None,
         prompt_tokens=_one_count(kinds["chunk"], "prompt_tokens", problems),
         cached_tokens=_one_count(kinds["chunk"], "cached_tokens", problems),
-        completion_tokens=_last_count(kinds["chunk"], "total_tokens"),
+        completion_tokens=_last_count(kinds["chunk"], "total_tokens", problems),
         problems=tuple(problems),
     )
 
@@ -169,15 +172,28 @@ def _chunk(event: Mapping[str, Any], t_ns: int, problems: list[str]) -> Chunk:
 
 
 def _one_count(chunks: list[Mapping[str, Any]], field: str, problems: list[str]) -> int | None:
-    values = sorted({value for chunk in chunks if is_count(value := chunk.get(field))})
-    if len(values) > 1:
-        problems.append(f"the server gave several {field}: {', '.join(map(str, values))}")
+    """What the server said in every chunk; None where it said nothing, or something that is no count."""
+    values = _counts(chunks, field, problems)
+    different = sorted(set(values or ()))
+    if len(different) > 1:
+        problems.append(f"the server gave several {field}: {', '.join(map(str, different))}")
+    return different[-1] if different else None
+
+
+def _last_count(chunks: list[Mapping[str, Any]], field: str, problems: list[str]) -> int | None:
+    values = _counts(chunks, field, problems)
     return values[-1] if values else None
 
 
-def _last_count(chunks: list[Mapping[str, Any]], field: str) -> int | None:
-    values = [value for chunk in chunks if is_count(value := chunk.get(field))]
-    return values[-1] if values else None
+def _counts(chunks: list[Mapping[str, Any]], field: str, problems: list[str]) -> list[int] | None:
+    """None where a value is no count (1.0 is none): then nothing is known, whatever the other chunks say."""
+    given = [chunk[field] for chunk in chunks if chunk.get(field) is not None]
+    counts = [value for value in given if is_count(value)]
+    if len(counts) == len(given):
+        return counts
+    wrong = next(value for value in given if not is_count(value))
+    problems.append(f"the server gave {field} {str(wrong)[:40]}, which is no count")
+    return None
 
 
 def is_count(value: Any) -> TypeGuard[int]:

@@ -125,7 +125,8 @@ PACKED_LINEAR_OP = "weight_packed_linear_out"
 class ExpectedLoad(Model):
     """The load that a serving row is the row of, by its `name` in the events.
 
-    A closed loop has a `concurrency`, an open one `arrivals` and `rate_per_s`; `requests` are the measured ones.
+    A closed loop has a `concurrency`, an open one `arrivals` and `rate_per_s`; `requests` are the measured ones. `seed`
+    is what Poisson arrivals are drawn from; null for all others, and in records that were written without it.
     `layers` is how often the model has each projection but lm_head; null: taken from what the server shows.
     """
 
@@ -136,6 +137,7 @@ class ExpectedLoad(Model):
     rate_per_s: Number | None
     requests: Positive
     layers: Positive | None = None
+    seed: Count | None = None
 
     @model_validator(mode="after")
     def _closed_or_open(self) -> Self:
@@ -143,6 +145,8 @@ class ExpectedLoad(Model):
         opened = self.concurrency is None and self.arrivals is not None and (self.rate_per_s or 0) > 0
         if not (closed if self.mode == "closed" else opened):
             raise ValueError("a closed loop has a concurrency, an open one arrivals and a rate above 0, and no other")
+        if self.seed is not None and self.arrivals != "poisson":
+            raise ValueError("only Poisson arrivals have a seed")
         return self
 
     @property

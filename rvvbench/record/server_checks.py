@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from rvvbench.record.arrivals import arrival_reasons
 from rvvbench.record.attestation import Event, Found, kernel_reasons, named_of, of_load
 from rvvbench.record.events import named
 from rvvbench.record.phases import once, ordered
-from rvvbench.record.request_timeline import RequestTimeline, loads, requests
+from rvvbench.record.request_timeline import is_count, loads, requests
 from rvvbench.record.schema import Expected, Process
 from rvvbench.record.server_passes import pass_reasons
 from rvvbench.record.serving_validity import assess_load
@@ -19,6 +20,9 @@ from rvvbench.record.timeline import NS_PER_S, NotMeasuredError
 
 WARMUP = "-warmup"
 """A load's warm-up is the load of its name and this ending."""
+
+STARTUP_AGREES_S = 0.25
+"""A busy machine lets some 0.1 s pass between the spawn, from which a start-up is counted, and its event."""
 
 _OF_ONE_REQUEST = ("request-failed", "request-timeout")
 _CROSS_CHECK = "cross_check"
@@ -48,6 +52,40 @@ def _server_phases(expected: Expected, process: Process) -> Found:
     yield from ordered([*_all(process, "process_start", "server_listening", "server_ready"), *warmup])
     yield from ordered([*_all(process, "environment"), *warmup])
     yield from ordered([*warmed, *own])
+    for load in (name + WARMUP, name):
+        yield from _encloses(process.events, load)
+    yield from _started_up(process.events)
+
+
+def _encloses(events: Sequence[Event], load: str) -> Found:
+    """No request of a load was due before it, nor ended after it."""
+    asked = requests(events, load)
+    for start in named_of(events, "load_start", load)[:1]:
+        for first in sorted(asked, key=lambda one: one.scheduled_ns)[:1]:
+            due = (f"request {first.id}", first.scheduled_ns)
+            yield from ordered([*_moments(f"load {load}", [start]), due])
+    for end in named_of(events, "load_end", load)[-1:]:
+        ended = [(one.end_ns, one.id) for one in asked if one.end_ns is not None]
+        for end_ns, id_ in sorted(ended)[-1:]:
+            last = (f"the end of request {id_}", end_ns)
+            yield from ordered([last, *_moments(f"the end of load {load}", [end])])
+
+
+def _started_up(events: Sequence[Event]) -> Found:
+    """What is said of the start-up is what lies between its events."""
+    for start in named(events, "process_start")[:1]:
+        for name in ("server_listening", "server_ready"):
+            for event in named(events, name):
+                seconds, moments = event.get("seconds"), (start.get("t_ns"), event.get("t_ns"))
+                if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+                    yield "startup-time", f"{name} has no seconds: {seconds}"
+                    continue
+                if not is_count(moments[0]) or not is_count(moments[1]):
+                    continue  # of their order `ordered` tells
+                between_s = (moments[1] - moments[0]) / NS_PER_S
+                if not abs(seconds - between_s) <= STARTUP_AGREES_S:
+                    text = f"{name} says {seconds:.3f} s after the start, its time is {between_s:.3f} s after it"
+                    yield "startup-time", text
 
 
 def _all(process: Process, *names: str) -> list[tuple[str, Any]]:
@@ -99,8 +137,8 @@ def _loaded(expected: Expected, process: Process) -> Found:
         seen = f"{found.mode}, concurrency {found.concurrency}, arrivals {arrivals}, rate {found.rate_per_s}"
         wanted = f"{declared.mode}, {declared.concurrency}, {declared.arrivals}, {declared.rate_per_s}"
         yield "load", f"load {declared.name} was {seen}, declared {wanted}"
-    if declared.arrivals == "fixed" and declared.rate_per_s:
-        yield from _evenly(declared.name, requests(process.events, declared.name), declared.rate_per_s)
+    start = named_of(process.events, "load_start", declared.name)[0]
+    yield from arrival_reasons(declared, start, requests(process.events, declared.name))
     for reason in assess_load(
         found,
         requests(process.events),
@@ -109,16 +147,6 @@ def _loaded(expected: Expected, process: Process) -> Found:
         output_len=expected.output_len,
     ):
         yield reason.id, reason.text
-
-
-def _evenly(load: str, asked: Sequence[RequestTimeline], rate_per_s: float) -> Found:
-    """Requests at fixed arrivals were due at equal distances. When they were sent is theirs to show: `queue_s`."""
-    for index, one in enumerate(asked):
-        due_ns = asked[0].scheduled_ns + round(index * NS_PER_S / rate_per_s)
-        if abs(one.scheduled_ns - due_ns) > 1:
-            text = f"request {one.id} was due {(one.scheduled_ns - due_ns) / NS_PER_S:+.6f} s off the rate"
-            yield "arrivals", f"load {load}: {text} of {rate_per_s:g}/s"
-            return
 
 
 def _attested(expected: Expected, process: Process) -> Found:

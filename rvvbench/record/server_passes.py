@@ -101,7 +101,8 @@ def _conserved(expected: Expected, load: ExpectedLoad, table: Mapping[str, ByRow
     for projection, by_rows in table.items():
         wanted = load.requests * expected.output_len if projection == HEAD else layers * rows
         if _rows(by_rows) != wanted:
-            yield "routing", f"{projection} computed {_rows(by_rows)} rows, {load.requests} requests need {wanted}"
+            text = f"{projection} computed {_rows(by_rows)} rows, {load.requests} requests need {wanted}"
+            yield "routing", text + _likely_cause(expected, _rows(by_rows) - wanted)
         if projection != HEAD:
             shown[projection] = by_rows
     names = list(shown)
@@ -115,6 +116,13 @@ def _conserved(expected: Expected, load: ExpectedLoad, table: Mapping[str, ByRow
                 "routing",
                 f"{names[0]} was called {calls} times, {layers} layers in {passes} passes need another count",
             )
+
+
+def _likely_cause(expected: Expected, too_many: int) -> str:
+    """With its overlap schedule on SGLang runs the next step before it knows that a request has ended."""
+    if too_many <= 0 or expected.server_args.get("disable_overlap_schedule") is not False:
+        return ""
+    return " (likely the overlap schedule, which runs a step too many: disable_overlap_schedule is false)"
 
 
 def _rows(by_rows: ByRows) -> int:

@@ -48,7 +48,7 @@ def supervise(spec: Spec, command: list[str]) -> int:
 
 
 def start_fields(spec: Common) -> dict[str, Any]:
-    """The fields of the `supervisor_start` event: which process of which run this is, so that no other can pass for it."""
+    """The fields of the `supervisor_start` event: which process of which run this is."""
     return {
         "schema": SCHEMA,
         "unix_s": time.time(),

@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rvvbench.record.arrivals import offsets_ns
 from rvvbench.record.build import Ran
 from rvvbench.record.events import EventsRead
 from rvvbench.record.schema import PACKED_LINEAR_OP, Expected, Row, Validity
+from rvvbench.runner.arrivals import Arrivals
 
 from . import sample, serving_sample
 from .sample import Event
@@ -151,6 +153,48 @@ WRONG: list[tuple[Change, str, str]] = [
         setting("load_end", where={"load": "c2-warmup"}, t_ns=10**15),
         "order",
         "the end of load c2-warmup at 1000000000000000 ns does not come before load c2 at 88375000000 ns",
+    ),
+    (
+        setting("load_end", where=OF_C2, t_ns=90 * 10**9),
+        "order",
+        "the end of request c2-3 at 109125000000 ns does not come before the end of load c2 at 90000000000 ns",
+    ),
+    (
+        setting("load_start", where=OF_C2, t_ns=89 * 10**9),
+        "order",
+        "load c2 at 89000000000 ns does not come before request c2-0 at 88375000000 ns",
+    ),
+    (
+        setting("load_end", where={"load": "c2-warmup"}, t_ns=80 * 10**9),
+        "order",
+        "the end of request c2-warmup-1 at 86375000000 ns does not come before "
+        "the end of load c2-warmup at 80000000000 ns",
+    ),
+    (
+        setting("server_listening", seconds=19.7),
+        "startup-time",
+        "server_listening says 19.700 s after the start, its time is 20.000 s after it",
+    ),
+    (
+        setting("server_ready", seconds=1.0),
+        "startup-time",
+        "server_ready says 1.000 s after the start, its time is 25.000 s after it",
+    ),
+    (setting("server_ready", seconds=None), "startup-time", "server_ready has no seconds: None"),
+    (
+        setting("request_end", where={"request": "c2-1"}, tokens=7),
+        "events-damaged",
+        "request c2-1: its request_end event says 7 tokens, 8 came",
+    ),
+    (
+        setting("request_end", where={"request": "c2-1"}, tokens=8.0),
+        "events-damaged",
+        "request c2-1: its request_end event says 8.0 tokens, 8 came",
+    ),
+    (
+        setting("chunk", 7, where={"request": "c2-1"}, total_tokens=8.0),
+        "events-damaged",
+        "request c2-1: the server gave total_tokens 8.0, which is no count",
     ),
     (dropping("attestation", **AFTER), "attestation", "0 attestations after load c2, 1 belongs"),
     (
@@ -310,24 +354,105 @@ def test_a_failed_request_of_another_load_leaves_the_row_valid() -> None:
     assert killed == [("container-failed", "the container ended with 137")]
 
 
-def open_loop(of: list[Event]) -> list[Event]:
-    """As if load c4 had been an open one, with a request due every second."""
-    for e in of:
-        if e["event"] == "load_start" and e["load"] == "c4":
-            e.update(mode="open", concurrency=None, arrivals="fixed", rate_per_s=1.0)
-        if e["event"] == "request_start" and e["load"] == "c4":
-            e["scheduled_ns"] += (int(e["request"][-1]) - 4) * 10**9
+RATE_PER_S = 200.0
+DUE_NS = {"fixed": [0, 5_000_000, 10_000_000, 15_000_000], "poisson": [0, 721_455, 10_122_237, 17_337_081]}
+"""At this rate; Poisson arrivals are those of seed 1."""
+
+
+def open_loop(arrivals: str, due_ns: list[int] | None = None, **start: Any) -> list[Event]:
+    """As if load c4 had been an open one: its requests were due in the 20 ms before all were sent."""
+    of = events((4,))
+    begin = next(e for e in of if e["event"] == "load_start" and e["load"] == "c4")
+    begin["t_ns"] -= 20_000_000
+    seed = 1 if arrivals == "poisson" else None
+    begin.update({"mode": "open", "concurrency": None, "arrivals": arrivals, "rate_per_s": RATE_PER_S, "seed": seed})
+    begin.update(start)
+    own = [e for e in of if e["event"] == "request_start" and e["load"] == "c4"]
+    for e, offset_ns in zip(own, due_ns or DUE_NS[arrivals], strict=True):
+        e["scheduled_ns"] = begin["t_ns"] + offset_ns
     return of
 
 
-def test_an_open_loop_must_have_had_its_arrivals() -> None:
-    declared = load(None, name="c4", mode="open", arrivals="fixed", rate_per_s=1.0)
-    expects = expected(load=declared, routing=serving_sample.routes(4))
-    assert said(row(expects=expects, processes=[ran(open_loop(events((4,))))]).validity) == []
-    late = setting("request_start", where={"request": "c4-2"}, scheduled_ns=10**9)(open_loop(events((4,))))
-    found = said(row(expects=expects, processes=[ran(late)]).validity)
+def of_open_loop(arrivals: str, happened: list[Event], **changes: Any) -> list[tuple[str, str]]:
+    """What is found in the row of it."""
+    fields = {"name": "c4", "mode": "open", "arrivals": arrivals, "rate_per_s": RATE_PER_S, **changes}
+    expects = expected(load=load(None, **fields), routing=serving_sample.routes(4))
+    return said(row(expects=expects, processes=[ran(happened)]).validity)
+
+
+@pytest.mark.parametrize(("arrivals", "seed"), [("fixed", None), ("poisson", None), ("poisson", 1)])
+def test_an_open_loop_with_the_arrivals_that_were_drawn_is_valid(arrivals: str, seed: int | None) -> None:
+    assert of_open_loop(arrivals, open_loop(arrivals), seed=seed) == []
+
+
+@pytest.mark.parametrize(
+    ("arrivals", "due_ns", "text"),
+    [
+        ("fixed", [0, 0, 0, 0], "request c4-1 was due -0.005000000 s off its time by fixed arrivals at 200/s"),
+        ("fixed", [0, 5_000_001, 10_000_000, 15_000_000], "request c4-1 was due +0.000000001 s off its time by fixed"),
+        ("fixed", [9, 5_000_009, 10_000_009, 15_000_009], "request c4-0 was due +0.000000009 s off its time by fixed"),
+        ("poisson", [0, 0, 0, 0], "request c4-1 was due -0.000721455 s off its time by poisson arrivals at 200/s"),
+        ("poisson", DUE_NS["fixed"], "request c4-1 was due +0.004278545 s off its time by poisson"),
+        ("poisson", [0, 721_455, 10_122_239, 17_337_081], "request c4-2 was due +0.000000002 s off its time by"),
+    ],
+)
+def test_arrivals_that_were_not_drawn_so_are_found(arrivals: str, due_ns: list[int], text: str) -> None:
+    found = of_open_loop(arrivals, open_loop(arrivals, due_ns))
     assert [id_ for id_, _ in found] == ["arrivals"]
-    assert found[0][1].startswith("load c4: request c4-2 was due -")
+    assert found[0][1].startswith(f"load c4: {text}")
+
+
+@pytest.mark.parametrize(
+    ("arrivals", "start", "text"),
+    [
+        ("poisson", {"seed": 2}, "drawn from seed 2, declared 1"),
+        ("poisson", {"seed": None}, "its Poisson arrivals have no seed: None"),
+        ("poisson", {"seed": True}, "its Poisson arrivals have no seed: True"),
+        ("fixed", {"seed": 1}, "fixed arrivals have no seed, it says 1"),
+    ],
+)
+def test_a_seed_that_was_not_declared_is_found(arrivals: str, start: dict[str, Any], text: str) -> None:
+    found = of_open_loop(arrivals, open_loop(arrivals, **start), seed=1 if arrivals == "poisson" else None)
+    assert ("arrivals", f"load c4: {text}") in found
+
+
+def test_requests_that_were_held_back_and_sent_at_once_are_found() -> None:
+    happened = open_loop("fixed")
+    held = [e for e in happened if e["event"] == "load_start" and e["load"] == "c4"]
+    held += [e for e in happened if e["event"] == "request_start" and e["load"] == "c4"]
+    for e in held:
+        e["scheduled_ns" if "scheduled_ns" in e else "t_ns"] -= 40_000_000
+    assert of_open_loop("fixed", happened) == [("arrivals", "load c4: request c4-0 was sent 0.060 s after it was due")]
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.sampled_from(["fixed", "poisson"]),
+    st.floats(0.01, 1000, allow_nan=False),
+    st.integers(0, 2**31),
+    st.integers(0, 50),
+)
+def test_arrivals_are_drawn_again_as_the_runner_drew_them(kind: Any, rate_per_s: float, seed: int, count: int) -> None:
+    assert offsets_ns(kind, rate_per_s, seed, count) == Arrivals(kind, rate_per_s, seed).offsets_ns(count)
+
+
+def test_a_step_too_many_names_the_overlap_schedule_where_it_is_on() -> None:
+    overlapping = {**serving_sample.SERVER_ARGS, "disable_overlap_schedule": False}
+    change = routed(2, projection="qkv_proj", m=2, path="torch")
+    found = dict(reversed(said(after(change, expects=expected(2, server_args=overlapping)))))
+    assert found["routing"] == (
+        "qkv_proj computed 572 rows, 4 requests need 568 "
+        "(likely the overlap schedule, which runs a step too many: disable_overlap_schedule is false)"
+    )
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, True, "0", -1, [0]])
+def test_cached_tokens_that_are_no_count_are_not_dropped(value: Any) -> None:
+    found = said(after(setting("chunk", 3, where={"request": "c2-1"}, cached_tokens=value)))
+    damaged = f"request c2-1: the server gave cached_tokens {value}, which is no count"
+    unproven = "request c2-1: the server did not say how many prompt tokens came from its cache"
+    assert ("events-damaged", damaged) in found
+    assert ("cached-tokens-unproven", unproven) in found
 
 
 def test_servers_that_generate_other_tokens_make_the_row_invalid() -> None:

@@ -50,6 +50,22 @@ def test_an_open_loop_has_no_findings_either() -> None:
     assert verify(serving_sample.record(one)) == []
 
 
+@pytest.mark.parametrize(
+    ("drawn", "declared", "where"),
+    [
+        (0, None, []),
+        (0, 0, []),
+        (5, None, ["row torch-native/none/poisson-0.5, load_start of poisson-0.5"]),
+        (0, 5, ["row torch-native/none/poisson-0.5, expected.load.seed"]),
+    ],
+)
+def test_poisson_arrivals_are_drawn_from_the_manifests_seed(drawn: int, declared: int | None, where: list[str]) -> None:
+    poisson = {"name": "poisson-0.5", "mode": "open", "arrivals": "poisson", "rate_per_s": 0.5, "seed": declared}
+    start = {"event": "load_start", "t_ns": 10**12, "pid": 1, "load": "poisson-0.5", "seed": drawn}
+    one = row(expects=expected(1, load=load(None, **poisson), routing=routes(4)), processes=[ran([*events(), start])])
+    assert [finding.where for finding in verify(serving_sample.record(one))] == where
+
+
 def test_an_honestly_invalid_record_has_no_findings() -> None:
     record = serving_sample.record(*(row(c, processes=[ran(events()[:70])]) for c in (1, 2)))
     assert not record.valid
