@@ -21,6 +21,7 @@
 
 #include <cstdint>
 
+#include "core/all_lanes_rvv.h"
 #include "core/packed_layout.h"
 #include "core/packed_linear.h"
 
@@ -43,20 +44,6 @@ SGL_RVV_INLINE Bits load_bits(const uint32_t* row, size_t vl) {
 
 SGL_RVV_INLINE Float load_float(const float* row, size_t vl) {
   return __riscv_vle32_v_f32m2(row, vl);
-}
-
-// A mask of ones that the compiler does not know to be one, so that it keeps the masked form of the
-// integer instructions.
-//
-// Masks of ones cost nothing on hardware; they are here for emulation. For an unmasked integer
-// instruction that fills its registers (vl = VLMAX) QEMU emits 256-bit AVX code and leaves the
-// upper halves of the host's registers dirty, after which every SSE instruction of its
-// floating-point helpers waits for them: the same kernel ran 10 to 15 times slower at VLEN 128 and
-// 256 (QEMU 10.0 on an AMD EPYC host). Masked instructions go through helpers in C.
-SGL_RVV_INLINE Mask all_lanes(size_t vl) {
-  Mask all = __riscv_vmset_m_b16(vl);
-  asm("" : "+vm"(all));
-  return all;
 }
 
 // The part of a block's columns that one pass over K computes: lanes [lane, lane + vl) are columns

@@ -12,7 +12,7 @@
 // Registers: v8 to v18 hold the even columns of the six rows, v20 to v30 the odd ones; v2 the even
 // columns of this k; v4 and v6 by turns its odd columns and the next k's packed row, which is then
 // converted: its even half into v2, as soon as the last row has used that, its odd half in place.
-// v0 is a mask of ones (see all_lanes() in npair_rvv.h).
+// v0 is a mask of ones (all_lanes_rvv.h).
 #pragma once
 
 #include <riscv_vector.h>

@@ -6,6 +6,7 @@
 // Requires V; no Zvfh, no Zvfbfmin. Alignment: weight 4 bytes, out 2 bytes, left and bias 4 bytes.
 // Modelled on the SpacemiT X60 (VLEN 256, data in L1): see kernels/README.md.
 
+#include "core/bf16_lanes_rvv.h"
 #include "core/kernels_rvv.h"
 #include "core/npair_rvv.h"
 #include "core/npair_six_bf16_rvv.h"
@@ -17,11 +18,11 @@ using namespace npair;
 
 struct Bf16Lanes {
   static SGL_RVV_INLINE Float even(Bits row, Mask all, size_t vl) {
-    return __riscv_vreinterpret_v_u32m2_f32m2(__riscv_vsll_vx_u32m2_m(all, row, 16, vl));
+    return bf16_from_low_half(row, all, vl);
   }
 
   static SGL_RVV_INLINE Float odd(Bits row, Mask all, size_t vl) {
-    return __riscv_vreinterpret_v_u32m2_f32m2(__riscv_vand_vx_u32m2_m(all, row, kHighHalf, vl));
+    return bf16_from_high_half(row, all, vl);
   }
 
   static SGL_RVV_INLINE Bits round(Float even, Float odd, Mask all, size_t vl) {

@@ -14,7 +14,9 @@
 
 #include <riscv_vector.h>
 
+#include "core/all_lanes_rvv.h"
 #include "core/bf16.h"
+#include "core/bf16_lanes_rvv.h"
 #include "core/kernels_rvv.h"
 #include "core/partial_sums.h"
 
@@ -28,13 +30,6 @@ constexpr int64_t kTileRowsOfLeft = 2;
 using Float = vfloat32m2_t;
 using Bits = vuint32m2_t;
 using Mask = vbool16_t;
-
-// As in npair_rvv.h: masked integer instructions, for the emulator's sake.
-inline __attribute__((always_inline)) Mask all_lanes(size_t vl) {
-  Mask all = __riscv_vmset_m_b16(vl);
-  asm("" : "+vm"(all));
-  return all;
-}
 
 template <bool Aligned>
 inline __attribute__((always_inline)) Bits load_bits(const uint16_t* weight, size_t vl) {
@@ -52,21 +47,13 @@ inline __attribute__((always_inline)) Bits load_first(const uint16_t* weight, si
   return __riscv_vreinterpret_v_u16m2_u32m2(__riscv_vle16_v_u16m2_tu(zeros, weight, count));
 }
 
-inline __attribute__((always_inline)) Float even(Bits bits, Mask all, size_t vl) {
-  return __riscv_vreinterpret_v_u32m2_f32m2(__riscv_vsll_vx_u32m2_m(all, bits, 16, vl));
-}
-
-inline __attribute__((always_inline)) Float odd(Bits bits, Mask all, size_t vl) {
-  return __riscv_vreinterpret_v_u32m2_f32m2(__riscv_vand_vx_u32m2_m(all, bits, 0xffff0000U, vl));
-}
-
 // One weight row's group, for one or two rows of the left operand.
 template <int Rows>
 inline __attribute__((always_inline)) void add(Float& first, Float& second, Bits bits, Float even0,
                                                Float odd0, Float even1, Float odd1, Mask all,
                                                size_t vl) {
-  const Float low = even(bits, all, vl);
-  const Float high = odd(bits, all, vl);
+  const Float low = bf16_from_low_half(bits, all, vl);
+  const Float high = bf16_from_high_half(bits, all, vl);
   first = __riscv_vfmacc_vv_f32m2(first, even0, low, vl);
   if constexpr (Rows > 1) second = __riscv_vfmacc_vv_f32m2(second, even1, low, vl);
   first = __riscv_vfmacc_vv_f32m2(first, odd0, high, vl);

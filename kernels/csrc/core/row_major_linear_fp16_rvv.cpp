@@ -7,6 +7,7 @@
 
 #include <riscv_vector.h>
 
+#include "core/all_lanes_rvv.h"
 #include "core/fp16.h"
 #include "core/fp16_lanes_rvv.h"
 #include "core/kernels_rvv.h"
@@ -20,13 +21,6 @@ constexpr int64_t kLanes = kGroupDepth / 2;
 using Float = vfloat32m2_t;
 using Bits = vuint32m2_t;
 using Mask = vbool16_t;
-
-// As in npair_rvv.h: masked integer instructions, for the emulator's sake.
-inline __attribute__((always_inline)) Mask all_lanes(size_t vl) {
-  Mask all = __riscv_vmset_m_b16(vl);
-  asm("" : "+vm"(all));
-  return all;
-}
 
 // Sums [Rows][2][kLanes], even k before odd ones, of lanes [lane, lane + vl).
 template <int Rows>
