@@ -55,7 +55,7 @@ def mends(record: Record) -> tuple[str, ...]:
 
 def failed_before(row: Row) -> str | None:
     """Why no process of the row came to its load: one cause for everything that it lacks. None where one did."""
-    if row.expected.load is None or len(_cut_short(row.validity.reasons)) < len(row.processes):
+    if row.expected.load is None or not row.processes or len(_cut_short(row.validity.reasons)) < len(row.processes):
         return None
     ready = any(named(process.events, "server_ready") for process in row.processes)
     return "the server failed before this load" if ready else "the server never came up"

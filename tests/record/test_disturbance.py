@@ -6,6 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from rvvbench.observe.conditions import snapshot
 from rvvbench.observe.finding import Finding
 from rvvbench.observe.gate import Waited
@@ -136,6 +139,13 @@ def test_texts_that_differ_in_numbers_only_become_a_range() -> None:
         "others used 9.25 to 10.5 CPUs",
         "policy0 is 1",
     ]
+
+
+@given(st.lists(st.integers(0, 10_000), min_size=1))
+def test_a_range_holds_every_number(hundredths: list[int]) -> None:
+    (text,) = ranged(f"others used {number / 100:.2f} CPUs over 2.0 s" for number in hundredths)
+    ends = [f"{end(hundredths) / 100:.2f}" for end in (min, max)]
+    assert text == f"others used {' to '.join(dict.fromkeys(ends))} CPUs"
 
 
 def test_observing_writes_its_notes_as_they_are_read_here(tmp_path: Path) -> None:

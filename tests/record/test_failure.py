@@ -79,6 +79,7 @@ def test_a_server_that_died_in_its_first_load_takes_the_second_with_it() -> None
     first, second = failures(serving_sample.record(row(1, processes=broken), row(2, processes=broken)))
     assert (first.rows, first.reasons[0]) == ("torch-native/none/c1", "error: server-died: exit code 1")
     assert any(reason.startswith("load-incomplete") for reason in first.reasons)
+    assert "process-failed: the process ended with 1" in first.reasons
     assert second.rows == "torch-native/none/c2"
     assert second.reasons == ("error: server-died: exit code 1", "and what follows from it: 4 more, in the record")
     table = comparison_table(serving_sample.record(row(1), row(2, processes=broken)))
