@@ -10,6 +10,7 @@ from typing import Any
 
 from rvvbench.record.arrivals import arrival_reasons
 from rvvbench.record.attestation import Event, Found, kernel_reasons, named_of, of_load
+from rvvbench.record.client_lag import lag_reasons
 from rvvbench.record.events import named
 from rvvbench.record.phases import once, ordered
 from rvvbench.record.request_timeline import is_count, loads, requests
@@ -25,17 +26,25 @@ STARTUP_AGREES_S = 0.25
 """A busy machine lets some 0.1 s pass between the spawn, from which a start-up is counted, and its event."""
 
 _OF_ONE_REQUEST = ("request-failed", "request-timeout")
-_CROSS_CHECK = "cross_check"
+CROSS_CHECK = "cross_check"
+"""The phase of an error while SGLang's own tool asks the server."""
 
 
 def errors_of(expected: Expected, events: Sequence[Event]) -> list[Event]:
-    """The errors that concern the row: all but those of requests in another load, or in a cross-check after all."""
+    """The errors that concern the row: all but those of requests in another load, and whatever ended a cross-check,
+    which comes when every load is complete.
+    """
     errors = named(events, "error")
     if expected.load is None:
         return errors
     own = (expected.load.name, expected.load.name + WARMUP)
-    others = {_CROSS_CHECK, *(load.name for load in loads(events))} - set(own)
-    return [error for error in errors if error.get("type") not in _OF_ONE_REQUEST or not _places(error) & others]
+    others = {load.name for load in loads(events)} - set(own)
+    return [
+        error
+        for error in errors
+        if error.get("phase") != CROSS_CHECK
+        and (error.get("type") not in _OF_ONE_REQUEST or not _places(error) & others)
+    ]
 
 
 def _places(error: Event) -> set[str]:
@@ -139,6 +148,7 @@ def _loaded(expected: Expected, process: Process) -> Found:
         yield "load", f"load {declared.name} was {seen}, declared {wanted}"
     start = named_of(process.events, "load_start", declared.name)[0]
     yield from arrival_reasons(declared, start, requests(process.events, declared.name))
+    yield from lag_reasons(process.events, declared.name)
     for reason in assess_load(
         found,
         requests(process.events),

@@ -14,6 +14,7 @@ from typing import Any
 
 from . import memory
 
+_NS_PER_S = 1e9
 _POLL_S = 0.02
 # For what a process that ended had started, and that ends by itself.
 _LEFTOVERS_S = 0.5
@@ -25,7 +26,7 @@ class Child:
     def __init__(self, argv: Sequence[str], *, environ: Mapping[str, str], log: Path) -> None:
         self.argv = list(argv)
         self.log = log
-        self.started = time.monotonic()
+        self.started_ns = time.monotonic_ns()
         with log.open("ab") as output:
             self._process = subprocess.Popen(
                 self.argv,
@@ -41,10 +42,9 @@ class Child:
         """Also the id of its process group."""
         return self._process.pid
 
-    @property
-    def age_s(self) -> float:
-        """Seconds since it was started."""
-        return time.monotonic() - self.started
+    def age_s(self, at_ns: int | None = None) -> float:
+        """Seconds from its start to `at_ns`, or to now."""
+        return ((time.monotonic_ns() if at_ns is None else at_ns) - self.started_ns) / _NS_PER_S
 
     def code(self) -> int | None:
         """The exit code, minus the signal that killed it, or None while it runs."""

@@ -19,6 +19,7 @@ from typing import Any
 from .arrivals import Arrivals
 from .events import Events
 from .exchange import Exchange, Outcome, Request, Timeouts
+from .loop_lag import LoopLag
 
 __all__ = ["Arrivals", "Outcome", "Request", "Server", "Timeouts", "closed_loop", "open_loop"]
 
@@ -127,11 +128,13 @@ class _Load:
     def __enter__(self) -> int:
         start_ns = self._server.clock()
         self._server.events.write("load_start", t_ns=start_ns, **self._fields)
+        self._lag = LoopLag(self._server.clock)
         return start_ns
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        lag = self._lag.stop()
         self._server.events.write(
-            "load_end", t_ns=self._server.clock(), load=self._fields["load"], complete=kind is None
+            "load_end", t_ns=self._server.clock(), load=self._fields["load"], complete=kind is None, **lag
         )
 
 

@@ -64,7 +64,7 @@ async def measure(run: Run, check: CrossCheck, environ: Mapping[str, str], launc
         if not await tool.ended_within(limit_s):
             raise ServingFailed("request-timeout", f"{TOOL} did not end within {limit_s:g} s")
     finally:
-        seconds = tool.age_s
+        seconds = tool.age_s()
         await tool.stop(STOP_S)
     if tool.code() != 0:
         tail = " | ".join(log_tail(log)[-5:])

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .events import Events
+from .failure import NotWritten
 from .generation import Generation, Messages, StreamError
 from .http_response import HttpError, Response
 
@@ -234,7 +235,7 @@ class Exchange(asyncio.Protocol):
     def _write(self, event: str, *, t_ns: int, **fields: Any) -> None:
         try:
             self._events.write(event, t_ns=t_ns, request=self._request.id, **fields)
-        except OSError as error:  # what cannot be written was not measured: end the run, do not go on unseen
+        except NotWritten as error:  # what cannot be written was not measured: end the run, do not go on unseen
             if not self.done.done():
                 self.done.set_exception(error)
                 self._release()

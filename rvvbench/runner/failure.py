@@ -23,6 +23,10 @@ class PinFailed(RunnerError):
     exit_code = 3
 
 
+class NotWritten(RunnerError):
+    """An event cannot be written, as on a full disk. No event can tell of it: what the runner prints then must."""
+
+
 class ServingFailed(RunnerError):
     """A serving run failed in a way that has a name: the `type` of its `error` event."""
 

@@ -13,16 +13,17 @@ from .failure import ServingFailed
 _KILLS_ITSELF = "kill_process_tree called"
 _WORKER_KILLED = f"exit code {-signal.SIGKILL}"
 _PORT_TAKEN = "address already in use"
+_BIND = "bind on address"
 _EXCEPTION = re.compile(r"[\w.]*(Error|Exception): .+")
 
 
-def died(code: int | None, missing: Sequence[str], tail: Sequence[str]) -> ServingFailed:
+def died(code: int | None, missing: Sequence[str], tail: Sequence[str], port: int) -> ServingFailed:
     """What to say. `code` is minus the signal that killed the server, None where it still runs; `missing` are the
-    workers that ended, in words.
+    workers that ended, in words; `port` is the one that it was given.
     """
     text = "\n".join(tail)
-    if _PORT_TAKEN in text.lower():
-        return ServingFailed("port-in-use", "the server found its port in use")
+    if any(_port_taken(line.lower(), port) for line in tail):
+        return ServingFailed("port-in-use", f"the server found its port {port} in use")
     said = [f"{' and '.join(missing)} ended"] if missing else []
     itself = code == -signal.SIGKILL and _KILLS_ITSELF in text
     if itself:
@@ -38,5 +39,13 @@ def died(code: int | None, missing: Sequence[str], tail: Sequence[str]) -> Servi
 
 
 def killed_by(number: int) -> str:
-    """How a process ended that a signal killed."""
-    return f"killed by signal {number}" + (": usually too little memory" if number == signal.SIGKILL else "")
+    """How a process ended that a signal killed. Who sent a SIGKILL is not known here."""
+    guess = " from outside: by the kernel for want of memory, or by somebody"
+    return f"killed by signal {number}" + (guess if number == signal.SIGKILL else "")
+
+
+def _port_taken(line: str, port: int) -> bool:
+    """Whether a line of the log (in small letters) is of the server's own failed bind: asyncio's words, with the
+    address. Others speak of ports of their own.
+    """
+    return _PORT_TAKEN in line and _BIND in line and re.search(rf"\b{port}\b", line) is not None

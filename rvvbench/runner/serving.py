@@ -76,7 +76,7 @@ async def serve(
     try:
         run.server = server
         run.emulated = memory.emulated(server.pid)
-        run.events.write("process_start", **run.start_fields())
+        run.events.write("process_start", t_ns=server.started_ns, **run.start_fields())
         await unless_it_dies(run, server, steps(run, server, environ, found, prompt))
         code = 1 if run.failed else 0
     except BaseException as error:
@@ -141,7 +141,7 @@ async def watch(run: Run, server: Child) -> NoReturn:
             await server.ended_within(SAYS_WHY_S)
         code = server.code()
         if code is not None or missing:
-            raise died(code, missing, log_tail(run.log))
+            raise died(code, missing, log_tail(run.log), run.port)
         await asyncio.sleep(run.look_s)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 from .child import Child
 from .events import Events
+from .failure import NotWritten
 from .log_tail import log_tail
 from .serving_spec import ServingSpec
 
@@ -47,7 +49,16 @@ class Run:
         assert self.server is not None
         return {"unix_s": time.time(), "server_pid": self.server.pid, "port": self.port, "argv": self.server.argv}
 
+    def came(self, event: str, server: Child) -> None:
+        """Write that the server has come to `event`, by one look at the clock."""
+        now_ns = time.monotonic_ns()
+        self.events.write(event, t_ns=now_ns, seconds=server.age_s(now_ns))
+
     def error(self, kind: str, message: str, trace: str | None = None) -> None:
-        """Write an `error` event, with the end of the server's log."""
+        """Write an `error` event, with the end of the server's log; where it cannot be written, say it on stderr."""
         tail = log_tail(self.log)
-        self.events.write("error", type=kind, message=message, traceback=trace, phase=self.phase, log_tail=tail)
+        try:
+            self.events.write("error", type=kind, message=message, traceback=trace, phase=self.phase, log_tail=tail)
+        except NotWritten:
+            print(f"{kind} in phase {self.phase}: {message}", file=sys.stderr)
+            raise

@@ -52,13 +52,13 @@ async def start_up(run: Run, server: Child) -> None:
     except TimeoutError:
         said = f"nothing answered on port {run.port} within {limit_s:g} s (timeouts_s.startup)"
         raise ServingFailed("startup-timeout", said) from None
-    run.events.write("server_listening", seconds=server.age_s)
+    run.came("server_listening", server)
 
 
 async def first_generation(run: Run, server: Child, prompt: tuple[int, ...]) -> None:
     """Wait until SGLang's own start-up request is done, then generate once: only that proves a server to be ready."""
     run.phase, limit_s = "compile", run.spec.limits.compile_s
-    listening_s = server.age_s
+    listening_s = server.age_s()
     status = None
     try:
         async with asyncio.timeout(limit_s):
@@ -67,14 +67,15 @@ async def first_generation(run: Run, server: Child, prompt: tuple[int, ...]) -> 
     except TimeoutError:
         said = f"/health answered {status}, not 200, for {limit_s:g} s (timeouts_s.compile)"
         raise ServingFailed("not-ready", said) from None
-    left_s = max(_POLL_S, limit_s - (server.age_s - listening_s))
+    left_s = max(_POLL_S, limit_s - (server.age_s() - listening_s))
     load = Load(READY, False, 1, None, (Request(READY, prompt, run.spec.output_len),))
     failed = failure(load, await _send(run, load, left_s))
     if failed is not None:
-        if failed.type == "request-failed":
-            failed = ServingFailed("not-ready", str(failed))
-        raise failed
-    run.events.write("server_ready", seconds=server.age_s)
+        if failed.type == "compile-timeout":
+            said = f"no first generation within {limit_s:g} s of the first answer (timeouts_s.compile)"
+            raise ServingFailed(failed.type, said)
+        raise ServingFailed("not-ready", str(failed)) if failed.type == "request-failed" else failed
+    run.came("server_ready", server)
 
 
 async def prove(run: Run, environ: Mapping[str, str], found: Hardware) -> int:
@@ -133,7 +134,8 @@ def failure(load: Load, outcomes: Sequence[Outcome]) -> ServingFailed | None:
     timed_out = any(outcome.error == "timeout" for outcome in failed)
     kind = ("request-timeout" if load.measured else "compile-timeout") if timed_out else "request-failed"
     told = "; ".join(f"{outcome.request}: {outcome.message}" for outcome in failed)
-    return ServingFailed(kind, f"{len(failed)} of {len(outcomes)} requests of load {load.name} failed: {told}")
+    limit = f" (timeouts_s.{kind.removesuffix('-timeout')})" if timed_out else ""
+    return ServingFailed(kind, f"{len(failed)} of {len(outcomes)} requests of load {load.name} failed: {told}{limit}")
 
 
 async def attest(run: Run, load: Load, moment: str) -> None:

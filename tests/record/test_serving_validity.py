@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from rvvbench.record.arrivals import offsets_ns
 from rvvbench.record.build import Ran
+from rvvbench.record.client_lag import lag_remarks
 from rvvbench.record.events import EventsRead
 from rvvbench.record.schema import PACKED_LINEAR_OP, Expected, Row, Validity
 from rvvbench.runner.arrivals import Arrivals
@@ -357,6 +358,71 @@ def test_a_failed_request_of_another_load_leaves_the_row_valid() -> None:
 RATE_PER_S = 200.0
 DUE_NS = {"fixed": [0, 5_000_000, 10_000_000, 15_000_000], "poisson": [0, 721_455, 10_122_237, 17_337_081]}
 """At this rate; Poisson arrivals are those of seed 1."""
+
+
+@pytest.mark.parametrize("type_", ["server-died", "request-failed", "runner"])
+def test_whatever_ends_a_cross_check_leaves_complete_loads_valid(type_: str) -> None:
+    def change(of: list[Event]) -> list[Event]:
+        error = {"event": "error", "type": type_, "message": "the scheduler (pid 11) ended", "phase": "cross_check"}
+        of[-1]["exit_code"] = 1
+        return [*of[:-2], error, *of[-2:]]
+
+    assert said(after(change)) == []
+    ended = EventsRead(tuple(change(events())))
+    assert said(row(2, processes=[Ran(ended, container_exit_code=1)]).validity) == []
+    elsewhere = dropping("load_end", load="c2")
+    assert ("load-incomplete", "load c2 did not come to its end") in said(after(lambda of: elsewhere(change(of))))
+
+
+@pytest.mark.parametrize("lag_s", [0.0, 0.002, 0.624, 0.625])
+def test_a_client_that_was_never_held_up_for_long_is_valid(lag_s: float) -> None:
+    assert said(after(setting("load_end", where=OF_C2, client_lag_max_s=lag_s))) == []
+
+
+def test_a_client_that_stood_still_for_longer_than_the_median_itl_is_found() -> None:
+    found = said(after(setting("load_end", where=OF_C2, client_lag_max_s=0.7)))
+    text = "load c2: the client itself stood still for 0.700 s, longer than the median ITL of 0.625 s"
+    assert found == [("client-stalled", text)]
+    assert said(after(setting("load_end", where={"load": "c1"}, client_lag_max_s=0.7))) == []
+
+
+def test_requests_of_one_token_are_compared_by_their_ttft() -> None:
+    def change(of: list[Event]) -> list[Event]:
+        of = [e for e in of if e["event"] != "chunk" or e["total_tokens"] == 1]
+        for e in of:
+            if e["event"] == "request_end":
+                e.update(tokens=1, completion_tokens=1)
+        return setting("load_end", where=OF_C2, client_lag_max_s=6.1)(of)
+
+    text = "load c2: the client itself stood still for 6.100 s, longer than the median TTFT of 6.000 s"
+    assert ("client-stalled", text) in said(after(change))
+
+
+@pytest.mark.parametrize("value", [None, "0", True, -0.1, [0.1]])
+def test_a_lag_that_is_no_time_is_unproven(value: Any) -> None:
+    found = said(after(setting("load_end", where=OF_C2, client_lag_max_s=value)))
+    assert found == [("client-lag-unproven", f"load c2: how long the client stood still is {value}")]
+
+
+@pytest.mark.parametrize(
+    ("lag_s", "lines"),
+    [
+        (0.06, []),
+        (
+            0.125,
+            [
+                "The client itself stood still for up to 125 ms while torch-native/none/c2 ran, 20 % of its median "
+                "ITL: a part of that latency is the client's."
+            ],
+        ),
+        (0.7, []),
+        ("0.125", []),
+    ],
+)
+def test_a_lag_that_is_a_part_of_the_latency_is_remarked(lag_s: Any, lines: list[str]) -> None:
+    happened = setting("load_end", where=OF_C2, client_lag_max_s=lag_s)(events())
+    record = serving_sample.record(*(row(c, processes=[ran(happened)]) for c in (1, 2)))
+    assert list(lag_remarks(record)) == lines
 
 
 def open_loop(arrivals: str, due_ns: list[int] | None = None, **start: Any) -> list[Event]:

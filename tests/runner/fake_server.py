@@ -58,6 +58,8 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         unlucky = body["input_ids"][0] == UNLUCKY
+        if BEHAVIOUR == "never generates":
+            threading.Event().wait()
         if unlucky and BEHAVIOUR == "dies":
             print("out of memory, perhaps", flush=True)
             os.kill(os.getpid(), signal.SIGKILL)
@@ -101,7 +103,8 @@ if BEHAVIOUR == "dies at start":
     print("no such model", flush=True)
     sys.exit(7)
 if BEHAVIOUR == "port taken":
-    print("[Errno 98] error while attempting to bind: address already in use", flush=True)
+    at = ("127.0.0.1", int(str(arguments(sys.argv[1:])["port"])))
+    print(f"[Errno 98] error while attempting to bind on address {at!r}: address already in use", flush=True)
     sys.exit(1)
 if BEHAVIOUR == "stubborn":
     signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -12,7 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from rvvbench.runner import memory
+from rvvbench.runner import memory, serving_spec
+from rvvbench.runner.events import Events
+from rvvbench.runner.failure import NotWritten
+from rvvbench.runner.serving_run import Run
 
 ROOT = Path(__file__).resolve().parents[2]
 FAKE = Path(__file__).with_name("fake_server.py")
@@ -90,6 +93,46 @@ def test_a_run_tells_everything_in_order_and_leaves_nothing(driver):
     assert (end["exit_code"], end["sent"][0]) == (0, "SIGTERM")
 
 
+def test_the_start_up_is_what_lies_between_its_events(driver):
+    driver.run()
+    [start] = driver.events("process_start")
+    for name in ("server_listening", "server_ready"):
+        [event] = driver.events(name)
+        assert event["seconds"] == (event["t_ns"] - start["t_ns"]) / 1e9
+
+
+def test_a_first_generation_that_takes_too_long_names_the_limit_of_the_manifest(driver):
+    driver.document["timeouts_s"]["compile"] = 0.5
+    assert driver.run("never generates") == 1
+    error = driver.error()
+    assert (error["type"], error["phase"]) == ("compile-timeout", "compile")
+    assert error["message"] == "no first generation within 0.5 s of the first answer (timeouts_s.compile)"
+
+
+def test_a_disk_that_is_full_is_named_on_stderr_where_no_event_can_tell_it(driver):
+    (driver.folder / "events.jsonl").symlink_to("/dev/full")
+    (driver.folder / "spec.json").write_text(json.dumps(driver.document))
+    ended = subprocess.run(
+        [sys.executable, "-m", "rvvbench.runner", "serving", str(driver.folder / "spec.json")],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert ended.returncode == 1
+    said = f"cannot write the event supervisor_start to {driver.folder / 'events.jsonl'}: No space left on device"
+    assert ended.stderr == f"rvvbench.runner: {said}\n"
+
+
+def test_an_error_that_cannot_be_written_is_said_on_stderr(driver, capsys):
+    path = driver.folder / "events.jsonl"
+    path.symlink_to("/dev/full")
+    spec = serving_spec.parse(driver.document)
+    run = Run(spec, Events(path), log=driver.folder / "server.log", phase="c1")
+    with pytest.raises(NotWritten, match="No space left on device"):
+        run.error("server-died", "the scheduler ended")
+    assert capsys.readouterr().err == "server-died in phase c1: the scheduler ended\n"
+
+
 def test_the_difference_of_two_attestations_is_what_the_load_ran(driver):
     driver.run()
     before, after = driver.events("attestation")
@@ -131,6 +174,8 @@ def test_a_server_that_does_not_come_up_is_told_by_its_kind(driver, behaviour, k
     error = driver.error()
     assert (error["type"], error["phase"]) == (kind, phase)
     assert said in error["message"]
+    if behaviour == "port taken":
+        assert "found its port " in error["message"]
     assert error["log_tail"][0] == "starting"
     assert driver.nothing_is_left()
     assert driver.events("process_end")[0]["exit_code"] == 1
@@ -166,7 +211,7 @@ def test_a_server_killed_in_mid_run_is_told_within_two_seconds(driver):
     assert driver.run("dies") == 1
     error = driver.error()
     assert (error["type"], error["phase"]) == ("server-died", "c1")
-    assert "killed by signal 9: usually too little memory" in error["message"]
+    assert "killed by signal 9 from outside: by the kernel for want of memory, or by somebody" in error["message"]
     assert error["log_tail"][-1] == "out of memory, perhaps"
     [start] = [event for event in driver.events("request_start") if event["request"] == "c1-0"]
     assert error["t_ns"] - start["t_ns"] < 2e9

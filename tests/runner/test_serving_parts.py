@@ -11,6 +11,8 @@ from rvvbench.runner.server_arguments import flags
 from rvvbench.runner.server_death import died
 from rvvbench.runner.serving_spec import CrossCheck
 
+KILLED = "killed by signal 9 from outside: by the kernel for want of memory, or by somebody"
+
 
 def test_fields_become_flags():
     given = {"tp_size": 1, "disable_radix_cache": True, "off": False, "none": None, "names": ["a", "b"], "dtype": "x"}
@@ -41,7 +43,7 @@ def test_the_tail_of_an_endless_line_is_short_and_of_a_missing_log_empty(tmp_pat
     ("code", "missing", "tail", "kind", "said"),
     [
         (3, [], [], "server-died", "the server ended with exit code 3"),
-        (-9, [], [], "server-died", "the server was killed by signal 9: usually too little memory"),
+        (-9, [], [], "server-died", "the server was " + KILLED),
         (-11, [], [], "server-died", "the server was killed by signal 11"),
         (None, ["the scheduler (pid 5)"], [], "server-died", "the scheduler (pid 5) ended"),
         (
@@ -49,8 +51,7 @@ def test_the_tail_of_an_endless_line_is_short_and_of_a_missing_log_empty(tmp_pat
             [],
             ["Subprocess scheduler_0 (pid=5) crashed with exit code -9. Triggering SIGQUIT."],
             "server-died",
-            "the server was killed by signal 3; "
-            "its log tells of a process killed by signal 9: usually too little memory",
+            "the server was killed by signal 3; its log tells of a process " + KILLED,
         ),
         (
             -9,
@@ -65,13 +66,34 @@ def test_the_tail_of_an_endless_line_is_short_and_of_a_missing_log_empty(tmp_pat
             ["crashed with exit code -9.", "kill_process_tree called: parent_pid=6"],
             "server-died",
             "the scheduler (pid 5) ended; the server killed itself after a failure; "
-            "its log tells of a process killed by signal 9: usually too little memory",
+            "its log tells of a process " + KILLED,
         ),
-        (1, [], ["OSError: [Errno 98] Address already in use"], "port-in-use", "the server found its port in use"),
+        (
+            1,
+            [],
+            ["[Errno 98] error while attempting to bind on address ('127.0.0.1', 3000): address already in use"],
+            "port-in-use",
+            "the server found its port 3000 in use",
+        ),
+        (
+            1,
+            [],
+            ["[Errno 98] error while attempting to bind on address ('127.0.0.1', 30001): address already in use"],
+            "server-died",
+            "the server ended with exit code 1",
+        ),
+        (
+            1,
+            [],
+            ["OSError: [Errno 98] Address already in use", "port 3000"],
+            "server-died",
+            "the server ended with exit code 1; "
+            "the last exception in its log is OSError: [Errno 98] Address already in use",
+        ),
     ],
 )
 def test_how_a_server_died_is_said(code, missing, tail, kind, said):
-    failed = died(code, missing, tail)
+    failed = died(code, missing, tail, 3000)
     assert (failed.type, str(failed)) == (kind, said)
 
 

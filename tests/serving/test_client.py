@@ -11,10 +11,11 @@ import pytest
 from rvvbench.record.events import read_events
 from rvvbench.runner import client
 from rvvbench.runner.events import Events
+from rvvbench.runner.failure import NotWritten
 
 from .play import TIMEOUTS, Played, ask, play
 from .scripted_server import HEAD, LAST, Script, ScriptedServer, answer, framed, generated, message
-from .virtual_time import START_NS, clock, run
+from .virtual_time import START_NS, VirtualLoop, clock, run
 
 SECOND = 10**9
 QUICK = [(1000, 1), (1500, 1)]
@@ -235,7 +236,7 @@ def test_events_that_cannot_be_written_end_the_run(tmp_path: Path) -> None:
     class Full(Events):
         def write(self, event: str, *, t_ns: int | None = None, **fields: Any) -> None:
             if event == "chunk":
-                raise OSError(28, "No space left on device")
+                raise NotWritten("cannot write: No space left on device")
             super().write(event, t_ns=t_ns, **fields)
 
     server = ScriptedServer(lambda _: answer(QUICK))
@@ -247,7 +248,43 @@ def test_events_that_cannot_be_written_end_the_run(tmp_path: Path) -> None:
 
     with pytest.raises(ExceptionGroup) as caught:
         run(main())
-    assert [str(one) for one in caught.value.exceptions] == ["[Errno 28] No space left on device"]
+    assert [str(one) for one in caught.value.exceptions] == ["cannot write: No space left on device"]
+
+
+def test_a_load_that_ran_freely_says_that_the_client_never_stood_still(tmp_path: Path) -> None:
+    (end,) = play(tmp_path, lambda _: answer(QUICK), output_len=2).named("load_end")
+    assert (end["client_lag_max_s"], end["client_lag_sum_s"]) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("stalls_s", "largest_s", "sum_s"),
+    [
+        ([(0.51, 0.24)], 0.2, 0.2),  # due at 0.55 s, and looked at when 0.75 s had come
+        ([(0.51, 0.24), (1.01, 0.1)], 0.2, 0.26),  # then due every 50 ms from 0.75 s on
+        ([(0.549, 0.004)], 0.003, 0.0),  # as late as a timer may be by itself
+        ([(1.49, 0.2)], 0.19, 0.19),  # the load ends in it
+    ],
+)
+def test_a_client_that_stands_still_says_for_how_long(
+    tmp_path: Path, stalls_s: list[tuple[float, float]], largest_s: float, sum_s: float
+) -> None:
+    server = ScriptedServer(lambda _: answer(QUICK))
+    path = tmp_path / "events.jsonl"
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        for at_s, for_s in stalls_s:
+            loop.call_later(at_s, loop.pass_ns, round(for_s * SECOND))
+        with Events(path, clock=clock) as events:
+            one = client.Server("127.0.0.1", 1, TIMEOUTS, events, clock=clock, connect=server.connect)
+            await client.closed_loop(one, "m", [ask(0, 2)], concurrency=1)
+
+    run(main())
+    end = read_events(path).events[-1]
+    assert (end["event"], end["complete"]) == ("load_end", True)
+    assert end["client_lag_max_s"] == pytest.approx(largest_s, abs=1e-6)
+    assert end["client_lag_sum_s"] == pytest.approx(sum_s, abs=1e-6)
 
 
 def test_two_requests_with_one_id_are_refused(tmp_path: Path) -> None:
