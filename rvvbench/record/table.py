@@ -13,6 +13,7 @@ from rvvbench.record.disturbance import disturbances, is_disturbed
 from rvvbench.record.failure import failed_before, failures, reason_texts
 from rvvbench.record.figure_set import ALL_DEFINITIONS, definition_of
 from rvvbench.record.schema import Expected, Record, Row, RowAgreement, RowFigure
+from rvvbench.record.server_switches import switched
 from rvvbench.record.table_parts import GIB, MIB, Cell, Column, Line, Notes, Table, significant
 from rvvbench.record.tokens import reference_of
 
@@ -179,6 +180,7 @@ def _facts(record: Record) -> tuple[tuple[str, str], ...]:
         ("Model", f"{heading.model}, {heading.weights} weights, {heading.dtype}, TP {heading.tensor_parallel}"),
         ("Shape", f"{shape}, {heading.input_len} tokens in, {heading.output_len} out"),
         ("Target", f"{place}, {', '.join(map(str, threads))} thread{'' if threads == [1] else 's'}"),
+        *(("Server", text) for text in switched(record)),
         ("Image", f"{record.image.name} {record.image.arch} {record.image.digest[:19]}"),
         ("Run", record.run_id),
         ("Made", f"{record.created}, identity {record.identity[:12]}"),
