@@ -11,23 +11,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rvvbench.record.client_lag import lag_remarks
+from rvvbench.record.cross_check import failures, note, option, why_broken
 from rvvbench.record.events import named
 from rvvbench.record.figure_set import definition_of
 from rvvbench.record.metrics import emulated_id
 from rvvbench.record.other_tools import OTHER_DEFINITIONS, TOOLS, definitions, medians_s
-from rvvbench.record.request_timeline import RequestTimeline, is_count, requests
+from rvvbench.record.request_timeline import RequestTimeline, requests
 from rvvbench.record.schema import Figure, Process, Record, Row, RowFigure
 from rvvbench.record.table import EMULATED_BANNER
 
 OURS = "ours"
 METRICS = ("ttft", "tpot", "itl")
-
-_NOTES = {
-    "ttft": "its clock starts before it connects, and stops at the first visible text",
-    "tpot": "its latency runs to the end of the answer",
-    "itl": "between chunks with visible text, shared evenly among their tokens; taken after parsing",
-    "e2e": "from before it connects to the end of the answer",
-}
 
 
 @dataclass(frozen=True)
@@ -51,7 +46,8 @@ class DefinitionLine:
 @dataclass(frozen=True)
 class CrossLine:
     """One metric of one server: from our requests, from the same by SGLang's definition, and from SGLang's own tool,
-    which asked the same server with other prompts. `difference_percent` is of the tool's to ours.
+    which asked the same server with other prompts. `difference_percent` is of the tool's to ours; `note` says whether
+    it can be judged, and what differs between the definitions.
     """
 
     row: str
@@ -84,9 +80,9 @@ def definitions_table(record: Record) -> DefinitionsTable:
     cross = tuple(line for row in serving for process in row.processes for line in _cross(row, process))
     if cross:
         remarks.append("SGLang's own tool asked the same server, after our loads and with prompts of its own.")
-    failed = (error for row in serving for process in row.processes for error in named(process.events, "error"))
-    said = [f"The cross-check failed: {one.get('message')}" for one in failed if one.get("phase") == "cross_check"]
-    remarks += dict.fromkeys(said)
+    failed = (why for row in serving for process in row.processes for why in failures(process.events))
+    remarks += dict.fromkeys(f"The cross-check failed: {why}" for why in failed)
+    remarks += lag_remarks(record)
     others = [(emulated_id(id_) if record.emulated else id_, one) for id_, one in OTHER_DEFINITIONS.items()]
     own = [definition_of(f"{metric}_median_s", row.expected) for row in serving[:1] for metric in METRICS]
     texts = [(one.id, f"Ours. {one.text} {one.formula}") for one in own]
@@ -145,7 +141,7 @@ def _over_servers(times: Sequence[Time]) -> Time:
 def _cross(row: Row, process: Process) -> Iterator[CrossLine]:
     """For the row whose concurrency the tool had."""
     for event in named(process.events, "cross_check"):
-        if row.concurrency is None or _option(event, "--max-concurrency") != str(row.concurrency):
+        if row.concurrency is None or option(event, "--max-concurrency") != str(row.concurrency):
             continue
         asked = _requests(row, process)
         for metric in (*METRICS, "e2e"):
@@ -155,7 +151,8 @@ def _cross(row: Row, process: Process) -> Iterator[CrossLine]:
             if metric in METRICS:
                 as_tool = _as_tool(row, asked, "sglang", metric)
             difference = _difference_percent(tool.value_s, ours.value_s)
-            yield CrossLine(row.name, process.index, metric, ours, as_tool, tool, difference, _NOTES[metric])
+            said = note(metric, difference, len(asked), event.get("requests"))
+            yield CrossLine(row.name, process.index, metric, ours, as_tool, tool, difference, said)
 
 
 def _difference_percent(value: float | None, to: float | None) -> float | None:
@@ -165,22 +162,13 @@ def _difference_percent(value: float | None, to: float | None) -> float | None:
 def _of_the_tool(event: Mapping[str, Any], metric: str) -> Time:
     name = f"median_{metric}_ms"
     source = f"{event.get('tool')} {event.get('version')} {name}"
-    raw = event.get("raw")
-    if not isinstance(raw, dict):
-        return Time(None, source, "the cross-check left no result")
-    if not is_count(raw.get("completed")) or raw["completed"] != event.get("requests"):
-        return Time(None, source, f"it completed {raw.get('completed')} of {event.get('requests')} requests")
-    value = raw.get(name)
+    broken = why_broken(event)
+    if broken is not None:
+        return Time(None, source, broken)
+    value = event["raw"].get(name)
     if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
         return Time(None, source, f"its result has no {name}")
     return Time(value / 1000, source)
-
-
-def _option(event: Mapping[str, Any], name: str) -> str | None:
-    argv = event.get("argv")
-    if not isinstance(argv, list) or name not in argv[:-1]:
-        return None
-    return str(argv[argv.index(name) + 1])
 
 
 def _chunks(row: Row) -> Iterator[Mapping[str, Any]]:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
+from rvvbench.record.cross_check import note
 from rvvbench.record.definitions_table import CrossLine, definitions_table
 from rvvbench.record.other_tools import OTHER_DEFINITIONS
 from rvvbench.record.render import render_json, render_markdown, render_terminal
@@ -38,7 +39,7 @@ def checked(concurrency: int = 1, raw: Any = RAW, requests: int = 30) -> list[Ev
         "t_ns": 10**15,
         "tool": "sglang.benchmark.serving",
         "version": "0.5.15",
-        "argv": ["--backend", "sglang", "--max-concurrency", str(concurrency)],
+        "argv": ["--backend", "sglang", "--max-concurrency", str(concurrency), "--random-output-len", "8"],
         "requests": requests,
         "seconds": 200.0,
         "raw": raw,
@@ -116,6 +117,14 @@ def test_sglangs_tool_stands_beside_the_row_of_its_concurrency() -> None:
     [
         (None, "the cross-check left no result"),
         ({**RAW, "completed": 29}, "it completed 29 of 30 requests"),
+        ({**RAW, "errors": [*[""] * 29, "HTTP 500"]}, "1 of its 30 requests failed: HTTP 500"),
+        ({**RAW, "completed": 29, "errors": ["HTTP 500"]}, "1 of its 30 requests failed: HTTP 500"),
+        ({**RAW, "ttfts": [3.06] * 29}, "its ttfts are not of 30 requests"),
+        ({**RAW, "output_lens": 30}, "its output_lens are not of 30 requests"),
+        ({**RAW, "output_lens": [*[8] * 29, 7]}, "its answers did not all have 8 tokens"),
+        ({**RAW, "ttfts": [3.0] * 30}, "its median_ttft_ms is 3060, of its own ttfts it is 3000"),
+        ({**RAW, "itls": [[0.5] * 7] * 30}, "its median_itl_ms is 495, of its own itls it is 500"),
+        ({**RAW, "ttfts": ["3.06"] * 30}, "its ttfts are no times"),
         ({**RAW, "completed": True}, "it completed True of 30 requests"),
         ({"completed": 30}, "its result has no median_ttft_ms"),
         ({**RAW, "median_ttft_ms": "NaN"}, "its result has no median_ttft_ms"),
@@ -125,6 +134,43 @@ def test_sglangs_tool_stands_beside_the_row_of_its_concurrency() -> None:
 def test_what_the_tool_did_not_measure_is_null_with_a_reason(raw: Any, reason: str) -> None:
     line = cross(record(checked(raw=raw)))["ttft"]
     assert (line.tool.value_s, line.tool.reason, line.difference_percent) == (None, reason, None)
+    failed = f"The cross-check failed: {reason}" in definitions_table(record(checked(raw=raw))).remarks
+    assert failed != reason.startswith("its result has no")
+
+
+def test_a_count_of_requests_that_the_tool_was_not_asked_for_is_a_failure() -> None:
+    happened = checked()
+    happened[-3]["argv"] += ["--num-prompts", "31"]
+    assert cross(record(happened))["ttft"].tool.reason == "it was asked for 31 requests, and 30 are recorded"
+
+
+def test_a_result_whose_lists_agree_with_its_medians_is_shown() -> None:
+    lists = {"ttfts": [3.06] * 30, "itls": [[0.495] * 7] * 30, "errors": [""] * 30, "output_lens": [8] * 30}
+    assert cross(record(checked(raw={**RAW, **lists})))["ttft"].tool.value_s == 3.06
+
+
+@pytest.mark.parametrize(
+    ("difference_percent", "ours", "tools", "said"),
+    [
+        (2.9, 30, 30, ""),
+        (-2.9, 30, 30, ""),
+        (None, 4, 4, ""),
+        (3.1, 30, 30, "not explained by definition alone; "),
+        (-60.0, 100, 30, "not explained by definition alone; "),
+        (1.0, 29, 30, "too few to judge (n = 29 and 30, 30 each needed); "),
+        (1.0, 30, True, "too few to judge (n = 30 and True, 30 each needed); "),
+        (9.0, 4, 30, "too few to judge (n = 4 and 30, 30 each needed); not explained by definition alone; "),
+    ],
+)
+def test_a_difference_is_never_explained_away(
+    difference_percent: float | None, ours: int, tools: Any, said: str
+) -> None:
+    assert note("tpot", difference_percent, ours, tools) == f"{said}its latency runs to the end of the answer"
+
+
+def test_four_requests_of_ours_are_too_few_and_the_table_says_so() -> None:
+    notes = {metric: line.note for metric, line in cross(record(checked(1))).items()}
+    assert notes["e2e"].startswith("too few to judge (n = 4 and 30, 30 each needed); from before it connects")
 
 
 def test_a_cross_check_that_failed_is_said_and_leaves_the_rows_valid() -> None:
@@ -154,7 +200,7 @@ def test_no_line_is_wider_than_the_console(width: int) -> None:
 def test_on_the_terminal_and_in_markdown_both_tables_stand() -> None:
     lines = [" ".join(line.split()) for line in terminal(record(checked()), 160).splitlines()]
     assert "torch-native/none/c1 guidellm 3.00 0.812 0.500" in lines
-    assert any(line.startswith("torch-native/none/c1 TTFT 3.00 3.00 3.06 +2.0 its clock starts") for line in lines)
+    assert any(line.startswith("torch-native/none/c1 TTFT 3.00 3.00 3.06 +2.0 too few to judge") for line in lines)
     text = render_markdown(record(checked()), definitions=True)
     assert "| torch-native/none/c1 | guidellm | 3.00 | 0.812 | 0.500 |" in text
     assert "| torch-native/none/c1 | ITL | 0.500 | 0.500 | 0.495 | -1.0 |" in text
