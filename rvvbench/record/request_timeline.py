@@ -172,9 +172,11 @@ def _chunk(event: Mapping[str, Any], t_ns: int, problems: list[str]) -> Chunk:
 
 
 def _one_count(chunks: list[Mapping[str, Any]], field: str, problems: list[str]) -> int | None:
-    """What the server said in every chunk; None where it said nothing, or something that is no count."""
+    """What the server said in every chunk; None where one lacks it, or says what is no count."""
     values = _counts(chunks, field, problems)
-    different = sorted(set(values or ()))
+    if values is None or len(values) < len(chunks):
+        return None
+    different = sorted(set(values))
     if len(different) > 1:
         problems.append(f"the server gave several {field}: {', '.join(map(str, different))}")
     return different[-1] if different else None

@@ -512,6 +512,12 @@ def test_a_step_too_many_names_the_overlap_schedule_where_it_is_on() -> None:
     )
 
 
+def test_a_chunk_without_its_cached_tokens_leaves_them_unproven() -> None:
+    unproven = "request c2-1: the server did not say how many prompt tokens came from its cache"
+    found = said(after(setting("chunk", 3, where={"request": "c2-1"}, cached_tokens=None)))
+    assert found == [("cached-tokens-unproven", unproven)]
+
+
 @pytest.mark.parametrize("value", [0.0, 1.0, True, "0", -1, [0]])
 def test_cached_tokens_that_are_no_count_are_not_dropped(value: Any) -> None:
     found = said(after(setting("chunk", 3, where={"request": "c2-1"}, cached_tokens=value)))
