@@ -5,6 +5,8 @@
 //   keys(rows, count, head, staging, out)    -> out[head][columns()]: transposed FP32
 //   values(rows, count, head_v, out)         -> out[count][head_v]: FP32
 //   query(row, head, scale, out)             -> out[head] = scale * row
+//   query_column(row, head, scale, pitch, out)   the same, but out[i * pitch]
+//   scores(query, m, head, rows, count, staging, c, ldc)  c[m, count] = query[head, m]^T rows^T
 //   product(a, lda, m, k, b, ldb, n, c, ldc)             c[m, n] = a[m, k] b[k, n]
 //   product_onto(factors, a, lda, ...)                   c[i, :] = factors[i] c[i, :] + (a b)[i, :]
 //   locate(rows, count, out)             out[count + 1]: where the rows begin, the last one twice
@@ -137,6 +139,16 @@ class AttentionBlocks {
     }
   }
 
+  // Calls `of(first, m)` for the rows of a group in tiles of about the same height.
+  template <class Of>
+  static void for_tiles(int64_t rows, Of of) {
+    const int64_t tiles = (rows + kQueryTile - 1) / kQueryTile;
+    for (int64_t tile = 0; tile < tiles; ++tile) {
+      const int64_t first = rows * tile / tiles;
+      of(first, rows * (tile + 1) / tiles - first);
+    }
+  }
+
   static void attend(const DecodeAttention& call, int64_t unit, const DecodeScratch& scratch) {
     const AttentionSizes& sizes = call.sizes;
     const int64_t split = unit % call.splits;
@@ -152,11 +164,13 @@ class AttentionBlocks {
     const QueryBlock& queries = scratch.queries;
     start(queries, sizes);
     if (begin < end) {
-      for (int64_t row = 0; row < sizes.group(); ++row) {
-        Tiles::query(call.query.data + sequence * call.query.token_stride +
-                         (first_head + row) * call.query.head_stride,
-                     sizes.head, sizes.scale, queries.query + row * sizes.head);
-      }
+      for_tiles(queries.rows, [&](int64_t first, int64_t m) {
+        for (int64_t row = 0; row < m; ++row) {
+          Tiles::query_column(call.query.data + sequence * call.query.token_stride +
+                                  (first_head + first + row) * call.query.head_stride,
+                              sizes.head, sizes.scale, m, queries.query + first * sizes.head + row);
+        }
+      });
     }
     const KvRows keys = call.keys.of(kv_head, slots);
     const KvRows values = call.values.of(kv_head, slots);
@@ -183,8 +197,10 @@ class AttentionBlocks {
     const KvBlock& block = scratch.block;
     for (int64_t tile = 0; tile < count; tile += block.columns) {
       const int64_t here = std::min(block.columns, count - tile);
-      Tiles::keys(keys.from(tile), here, sizes.head, block.staging, block.keys);
-      score(queries, block, sizes.head, 0, queries.rows, tile, {here, here, queries.position});
+      for_tiles(queries.rows, [&](int64_t first, int64_t m) {
+        Tiles::scores(queries.query + first * sizes.head, m, sizes.head, keys.from(tile), here,
+                      block.staging, block.scores + first * block.pitch + tile, block.pitch);
+      });
     }
     soften(queries, block, sizes.cap, 0, queries.rows, {count, count, queries.position});
     // A group has few queries for each value: converting values on the way costs less than storing

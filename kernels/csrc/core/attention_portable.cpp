@@ -49,6 +49,24 @@ struct PortableTiles {
     for (int64_t i = 0; i < head; ++i) out[i] = scale * Element::load(row[i]);
   }
 
+  static void query_column(const uint16_t* row, int64_t head, float scale, int64_t pitch,
+                           float* out) {
+    for (int64_t i = 0; i < head; ++i) out[i * pitch] = scale * Element::load(row[i]);
+  }
+
+  static void scores(const float* query, int64_t m, int64_t head, const KvRows& rows, int64_t count,
+                     uint16_t* /*staging*/, float* c, int64_t ldc) {
+    for (int64_t token = 0; token < count; ++token) {
+      const uint16_t* key = rows.row(token);
+      float sums[kQueryTile] = {};
+      for (int64_t i = 0; i < head; ++i) {
+        const float right = Element::load(key[i]);
+        for (int64_t row = 0; row < m; ++row) sums[row] += query[i * m + row] * right;
+      }
+      for (int64_t row = 0; row < m; ++row) c[row * ldc + token] = sums[row];
+    }
+  }
+
   static void product(const float* a, int64_t lda, int64_t m, int64_t k, const float* b,
                       int64_t ldb, int64_t n, float* c, int64_t ldc) {
     for (int64_t row = 0; row < m; ++row) std::fill_n(c + row * ldc, n, 0.0F);

@@ -20,6 +20,12 @@ struct Bf16 {
   static vfloat32m4_t odd(vuint32m4_t pairs, vbool8_t all, size_t vl) {
     return __riscv_vreinterpret_v_u32m4_f32m4(__riscv_vand_vx_u32m4_m(all, pairs, 0xffff0000U, vl));
   }
+  static vfloat32m2_t even(vuint32m2_t pairs, vbool16_t all, size_t vl) {
+    return __riscv_vreinterpret_v_u32m2_f32m2(__riscv_vsll_vx_u32m2_m(all, pairs, 16, vl));
+  }
+  static vfloat32m2_t odd(vuint32m2_t pairs, vbool16_t all, size_t vl) {
+    return __riscv_vreinterpret_v_u32m2_f32m2(__riscv_vand_vx_u32m2_m(all, pairs, 0xffff0000U, vl));
+  }
   // `value` is the result of arithmetic, so a NaN is the canonical one, which rounding does not
   // touch.
   static void store(vfloat32m4_t value, uint16_t* out, size_t vl) {
@@ -32,24 +38,29 @@ struct Bf16 {
 struct Fp16 {
   using Narrow = vuint16m2_t;
   static Narrow load(const uint16_t* row, size_t vl) { return __riscv_vle16_v_u16m2(row, vl); }
-  static vfloat32m4_t widen(Narrow bits, size_t vl) {
-    return even(__riscv_vwaddu_vx_u32m4(bits, 0, vl), all_lanes4(vl), vl);
-  }
-  static vfloat32m4_t even(vuint32m4_t pairs, vbool8_t all, size_t vl) {
-    return odd(__riscv_vsll_vx_u32m4_m(all, pairs, 16, vl), all, vl);
+  // Of groups of four registers and of two.
+  template <class Pairs, class Mask>
+  static auto even(Pairs pairs, Mask all, size_t vl) {
+    return odd(__riscv_vsll(all, pairs, 16, vl), all, vl);
   }
   // As fp16_to_float(): the pattern without its sign, moved to where FP32 has exponent and
   // fraction.
-  static vfloat32m4_t odd(vuint32m4_t pairs, vbool8_t all, size_t vl) {
-    const vuint32m4_t magnitude =
-        __riscv_vsrl_vx_u32m4_m(all, __riscv_vand_vx_u32m4_m(all, pairs, 0x7fff0000U, vl), 3, vl);
-    const vuint32m4_t sign = __riscv_vand_vx_u32m4_m(all, pairs, 0x80000000U, vl);
-    const vfloat32m4_t finite =
-        __riscv_vfmul_vf_f32m4(__riscv_vreinterpret_v_u32m4_f32m4(magnitude), 0x1p112F, vl);
-    vuint32m4_t bits = __riscv_vreinterpret_v_f32m4_u32m4(finite);
-    const vbool8_t special = __riscv_vmsgtu_vx_u32m4_b8(magnitude, 0x0f7fffffU, vl);
-    bits = __riscv_vor_vx_u32m4_mu(special, bits, magnitude, 0x7f800000U, vl);
-    return __riscv_vreinterpret_v_u32m4_f32m4(__riscv_vor_vv_u32m4_m(all, bits, sign, vl));
+  template <class Pairs, class Mask>
+  static auto odd(Pairs pairs, Mask all, size_t vl) {
+    const Pairs magnitude = __riscv_vsrl(all, __riscv_vand(all, pairs, 0x7fff0000U, vl), 3, vl);
+    const Pairs sign = __riscv_vand(all, pairs, 0x80000000U, vl);
+    const auto finite = __riscv_vfmul(numbers(magnitude), 0x1p112F, vl);
+    Pairs bits = patterns(finite);
+    const Mask special = __riscv_vmsgtu(magnitude, 0x0f7fffffU, vl);
+    bits = __riscv_vor_mu(special, bits, magnitude, 0x7f800000U, vl);
+    return numbers(__riscv_vor(all, bits, sign, vl));
+  }
+  static vfloat32m4_t numbers(vuint32m4_t bits) { return __riscv_vreinterpret_v_u32m4_f32m4(bits); }
+  static vfloat32m2_t numbers(vuint32m2_t bits) { return __riscv_vreinterpret_v_u32m2_f32m2(bits); }
+  static vuint32m4_t patterns(vfloat32m4_t x) { return __riscv_vreinterpret_v_f32m4_u32m4(x); }
+  static vuint32m2_t patterns(vfloat32m2_t x) { return __riscv_vreinterpret_v_f32m2_u32m2(x); }
+  static vfloat32m4_t widen(Narrow bits, size_t vl) {
+    return even(__riscv_vwaddu_vx_u32m4(bits, 0, vl), all_lanes4(vl), vl);
   }
   // One by one: an output row is stored once for all the keys that it saw.
   static void store(vfloat32m4_t value, uint16_t* out, size_t vl) {

@@ -83,7 +83,7 @@ struct DecodeScratch {
     scratch.queries = cursor.take_queries(sizes.group(), sizes, columns);
     scratch.block = {columns,
                      columns * kTiles,
-                     cursor.take(columns * sizes.head),
+                     nullptr,
                      nullptr,
                      cursor.take(sizes.group() * columns * kTiles),
                      reinterpret_cast<int64_t*>(cursor.take(2 * sizes.group())),

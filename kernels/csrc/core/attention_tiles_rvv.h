@@ -37,6 +37,12 @@ inline vbool8_t all_lanes4(size_t vl) {
   return all;
 }
 
+inline vbool16_t all_lanes2(size_t vl) {
+  vbool16_t all = __riscv_vmset_m_b16(vl);
+  asm("" : "+vm"(all));
+  return all;
+}
+
 // Groups of four and of two registers of FP32, under one set of names.
 struct Group4 {
   using Float = vfloat32m4_t;
@@ -258,6 +264,15 @@ inline vuint64m8_t row_offsets(const KvRows& rows, size_t vl) {
   return __riscv_vmul_vx_u64m8(slots, stride, vl);
 }
 
+inline vuint64m4_t row_offsets4(const KvRows& rows, size_t vl) {
+  const auto stride = static_cast<uint64_t>(rows.slot_stride) * sizeof(uint16_t);
+  const vuint64m4_t slots =
+      rows.slots == nullptr
+          ? __riscv_vid_v_u64m4(vl)
+          : __riscv_vle64_v_u64m4(reinterpret_cast<const uint64_t*>(rows.slots), vl);
+  return __riscv_vmul_vx_u64m4(slots, stride, vl);
+}
+
 // Whether every row begins at a multiple of 8 bytes.
 inline bool aligned(const KvRows& rows) {
   constexpr uintptr_t kBytes = sizeof(uint64_t);
@@ -280,6 +295,59 @@ inline KvRows staged(const KvRows& rows, int64_t count, int64_t head, uint16_t* 
   }
   return {staging, head, nullptr};
 }
+
+// Scores of up to six queries with the keys at `base` + `offsets` bytes: c [Rows, vl] = query
+// [head, Rows], transposed, times keys that are transposed on the way. In each of the four steps
+// the integer unit takes a part of what it has to do for the next four elements, while the other
+// multiplies.
+template <class Element, int Rows>
+inline void score_tile(const float* query, int64_t head, const uint16_t* base, vuint64m4_t offsets,
+                       float* c, int64_t ldc, size_t vl) {
+  using G = Group2;
+  using Float = G::Float;
+  const vbool16_t all = all_lanes2(vl);
+  const auto gather = [&](int64_t i) {
+    return __riscv_vluxei64_v_u64m4(reinterpret_cast<const uint64_t*>(base + i), offsets, vl);
+  };
+  Float c0 = G::zero(vl), c1 = c0, c2 = c0, c3 = c0, c4 = c0, c5 = c0;
+  const auto number = [&](int64_t row) { return query[std::min<int64_t>(row, Rows - 1)]; };
+  float f0 = number(0), f1 = number(1), f2 = number(2), f3 = number(3), f4 = number(4),
+        f5 = number(5);
+  const auto add = [&](Float right, const float* next) __attribute__((always_inline)) {
+    add_outer<Rows, G>(c0, c1, c2, c3, c4, c5, f0, f1, f2, f3, f4, f5, right, next, 1, vl);
+  };
+  vuint64m4_t four = gather(0);
+  vuint32m2_t low = __riscv_vnsrl_wx_u32m2_m(all, four, 0, vl);
+  vuint32m2_t high = __riscv_vnsrl_wx_u32m2_m(all, four, 32, vl);
+  Float first = Element::even(low, all, vl);
+  for (int64_t i = 0; i < head; i += 4, query += 4 * Rows) {
+    four = gather(std::min(i + 4, head - 4));  // the last once more
+    const Float second = Element::odd(low, all, vl);
+    const Float third = Element::even(high, all, vl);
+    add(first, query + Rows);
+    const Float fourth = Element::odd(high, all, vl);
+    low = __riscv_vnsrl_wx_u32m2_m(all, four, 0, vl);
+    add(second, query + 2 * Rows);
+    high = __riscv_vnsrl_wx_u32m2_m(all, four, 32, vl);
+    add(third, query + 3 * Rows);
+    first = Element::even(low, all, vl);
+    add(fourth, query + 4 * Rows);
+  }
+  G::store(c, c0, vl);
+  if constexpr (Rows > 1) G::store(c + ldc, c1, vl);
+  if constexpr (Rows > 2) G::store(c + 2 * ldc, c2, vl);
+  if constexpr (Rows > 3) G::store(c + 3 * ldc, c3, vl);
+  if constexpr (Rows > 4) G::store(c + 4 * ldc, c4, vl);
+  if constexpr (Rows > 5) G::store(c + 5 * ldc, c5, vl);
+}
+
+using ScoreTile = void(const float* query, int64_t head, const uint16_t* base, vuint64m4_t offsets,
+                       float* c, int64_t ldc, size_t vl);
+
+template <class Element>
+constexpr ScoreTile* kScoreTiles[kQueryTile] = {score_tile<Element, 1>, score_tile<Element, 2>,
+                                                score_tile<Element, 3>, score_tile<Element, 4>,
+                                                score_tile<Element, 5>, score_tile<Element, 6>};
 
 inline vfloat32m4_t load4(const float* from, int64_t count) {
   return __riscv_vle32_v_f32m4(from, static_cast<size_t>(count));
@@ -344,6 +412,28 @@ struct RvvTiles {
       __riscv_vse32_v_f32m4(out + pitch, Element::odd(low, all, vl), vl);
       __riscv_vse32_v_f32m4(out + 2 * pitch, Element::even(high, all, vl), vl);
       __riscv_vse32_v_f32m4(out + 3 * pitch, Element::odd(high, all, vl), vl);
+    }
+  }
+
+  static void query_column(const uint16_t* row, int64_t head, float scale, int64_t pitch,
+                           float* out) {
+    for (int64_t i = 0; i < head;) {
+      const size_t vl = __riscv_vsetvl_e32m4(static_cast<size_t>(head - i));
+      const vfloat32m4_t wide = Element::widen(Element::load(row + i, vl), vl);
+      __riscv_vsse32_v_f32m4(out + i * pitch, static_cast<ptrdiff_t>(pitch * sizeof(float)),
+                             __riscv_vfmul_vf_f32m4(wide, scale, vl), vl);
+      i += static_cast<int64_t>(vl);
+    }
+  }
+
+  static void scores(const float* query, int64_t m, int64_t head, const KvRows& from, int64_t count,
+                     uint16_t* staging, float* c, int64_t ldc) {
+    const KvRows rows = staged(from, count, head, staging);
+    const auto strip = static_cast<int64_t>(Group2::most());
+    for (int64_t i = 0; i < count; i += strip) {
+      const KvRows here = rows.from(i);
+      const auto vl = static_cast<size_t>(std::min(strip, count - i));
+      kScoreTiles<Element>[m - 1](query, head, here.data, row_offsets4(here, vl), c + i, ldc, vl);
     }
   }
 

@@ -18,6 +18,15 @@ struct Fp16Zvfh {
   static vfloat32m4_t odd(vuint32m4_t pairs, vbool8_t all, size_t vl) {
     return widen(__riscv_vnsrl_wx_u16m2_m(all, pairs, 16, vl), vl);
   }
+  static vfloat32m2_t even(vuint32m2_t pairs, vbool16_t all, size_t vl) {
+    return widen(__riscv_vnsrl_wx_u16m1_m(all, pairs, 0, vl), vl);
+  }
+  static vfloat32m2_t odd(vuint32m2_t pairs, vbool16_t all, size_t vl) {
+    return widen(__riscv_vnsrl_wx_u16m1_m(all, pairs, 16, vl), vl);
+  }
+  static vfloat32m2_t widen(vuint16m1_t bits, size_t vl) {
+    return __riscv_vfwcvt_f_f_v_f32m2(__riscv_vreinterpret_v_u16m1_f16m1(bits), vl);
+  }
   static void store(vfloat32m4_t value, uint16_t* out, size_t vl) {
     const vfloat16m2_t rounded = __riscv_vfncvt_f_f_w_f16m2(value, vl);
     __riscv_vse16_v_u16m2(out, __riscv_vreinterpret_v_f16m2_u16m2(rounded), vl);
