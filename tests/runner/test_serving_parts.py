@@ -85,6 +85,13 @@ def test_the_tail_of_an_endless_line_is_short_and_of_a_missing_log_empty(tmp_pat
         (
             1,
             [],
+            ["tcp://10.0.0.9:3000 of another: Address already in use"],
+            "server-died",
+            "the server ended with exit code 1",
+        ),
+        (
+            1,
+            [],
             ["OSError: [Errno 98] Address already in use", "port 3000"],
             "server-died",
             "the server ended with exit code 1; "

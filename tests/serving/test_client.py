@@ -12,6 +12,7 @@ from rvvbench.record.events import read_events
 from rvvbench.runner import client
 from rvvbench.runner.events import Events
 from rvvbench.runner.failure import NotWritten
+from rvvbench.runner.loop_lag import LoopLag
 
 from .play import TIMEOUTS, Played, ask, play
 from .scripted_server import HEAD, LAST, Script, ScriptedServer, answer, framed, generated, message
@@ -285,6 +286,19 @@ def test_a_client_that_stands_still_says_for_how_long(
     assert (end["event"], end["complete"]) == ("load_end", True)
     assert end["client_lag_max_s"] == pytest.approx(largest_s, abs=1e-6)
     assert end["client_lag_sum_s"] == pytest.approx(sum_s, abs=1e-6)
+
+
+def test_a_stall_at_the_end_of_a_load_counts_although_the_timer_never_came() -> None:
+    async def main() -> dict[str, float]:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        lag = LoopLag(clock)
+        await asyncio.sleep(0.01)
+        loop.pass_ns(200_000_000)
+        return lag.stop()
+
+    found = run(main())
+    assert found == {"client_lag_max_s": pytest.approx(0.16), "client_lag_sum_s": pytest.approx(0.16)}
 
 
 def test_two_requests_with_one_id_are_refused(tmp_path: Path) -> None:
