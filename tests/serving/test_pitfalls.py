@@ -67,7 +67,7 @@ def test_a_first_chunk_of_several_tokens_makes_decode_no_faster_and_ttft_an_uppe
     assert found["decode_rate_tokens_per_s"] == 2.0  # 5 tokens in 2.5 s; counting all 8 would say 2.8
     assert (found["tpot_s"], found["itl_median_s"], found["ttft_s"]) == (0.5, 0.5, 3.0)
     assert [(flag.id, flag.text) for flag in flags(request)] == [
-        ("ttft-upper-bound", "request r0: TTFT is an upper bound, its first chunk carries 3 tokens")
+        ("ttft-upper-bound", "request r0: TTFT is an upper bound, its first chunk brought 3 tokens")
     ]
 
 
