@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rvvbench.record.answer import GAIN_OF, first_of
+from rvvbench.record.client_lag import lag_remarks
 from rvvbench.record.request_figures import flags
 from rvvbench.record.request_timeline import requests
 from rvvbench.record.schema import Record, Row
@@ -36,6 +37,7 @@ def remarks(record: Record) -> list[str]:
         f"Peak RSS is of a server's largest process; of all together: {', '.join(_memory(record))}.",
         *(f"{text}." for text in flagged[:_FLAGS_SHOWN]),
         *([f"{more} more remarks on tokens that came together."] if more > 0 else []),
+        *lag_remarks(record),
     ]
 
 

@@ -63,6 +63,7 @@ class ServingJob:
                 concurrency=load.concurrency,
                 arrivals=load.arrivals,
                 rate_per_s=load.rate_per_s,
+                seed=load.seed,
                 requests=load.requests,
                 layers=int(self.resolved.model.config["num_hidden_layers"]),
             ),

@@ -98,7 +98,7 @@ def test_a_server_whose_scheduler_is_killed_ends_the_run_with_an_error_and_the_e
     assert error["log_tail"]
     assert named(events, "chunk") and named(events, "request_error")
     assert not newest_record().valid
-    assert b"died" in err
+    assert b"failed: the server" in err
 
 
 def test_ctrl_c_while_serving_leaves_no_container_and_keeps_the_events() -> None:
