@@ -3,28 +3,33 @@
 //
 //   columns()                            keys of one tile
 //   keys(rows, count, head, staging, out)    -> out[head][columns()]: transposed FP32
-//   values(rows, count, head_v, out)         -> out[count][head_v]: FP32
+//   values(rows, count, head_v, out)         -> out[count][head_v]: FP32. True: none is NaN or
+//                                            infinite
 //   query(row, head, scale, out)             -> out[head] = scale * row
 //   query_column(row, head, scale, pitch, out)   the same, but out[i * pitch]
-//   scores(query, m, head, rows, count, staging, c, ldc)  c[m, count] = query[head, m]^T rows^T
+//   scores(query, m, head, rows, count, staging, c, ldc)  c[m, count] = query[head, m]^T rows^T;
+//                                        m numbers behind the query may be read, whatever they are
 //   product(a, lda, m, k, b, ldb, n, c, ldc)             c[m, n] = a[m, k] b[k, n]
 //   product_onto(factors, a, lda, ...)                   c[i, :] = factors[i] c[i, :] + (a b)[i, :]
 //   locate(rows, count, out)             out[count + 1]: where the rows begin, the last one twice
 //   rows_onto(factors, a, lda, m, k, rows, n, c, ldc)    the same, b being k 16-bit rows of n
 //   cap(scores, count, cap)              score -> cap * tanh(score / cap)
 //   maxima(scores, pitch, rows, counts, out)  out[row]: its highest score, NaN aside; -infinity
-//   where
-//                                        it has none. True: no score is NaN or infinite
+//                                        where it has none. True: no score is NaN or infinite. May
+//                                        write behind the scores, up to a multiple of columns()
 //   exponentiate(scores, pitch, rows, counts, reference, factor, sums, careful)
-//                                        score -> exp(score - reference); sums[row][columns() / 4]
-//                                        -> factor sums + sums of the new ones. Careful: may be NaN
+//                                        score -> exp(score - reference), 0 behind them up to a
+//                                        multiple of columns(); sums[row][columns() / 4]
+//                                        -> factor sums + sums of the new ones. Right after
+//                                        maxima(); careful where that was not true
 //   totals(sums, rows, out)              out[row]: its sums added up
 //   renew(maximum, reference, factor, rows)  maximum -> max(maximum, reference), then reference
 //                                        -> what to subtract from scores, factor as of
 //   online_softmax.h normalised(row, count, by, out)      out[count] = row * by, FP32 store(row,
 //   count, by, out)           out[count] = round(row * by)
 //
-// A tile of keys is converted once for all queries of a group or of a unit; products accumulate in
+// Extending, a tile of keys is converted once for all queries of a unit; decoding, keys are
+// converted where up to kQueryTile queries of a group multiply them. Products accumulate in
 // vectors; one reduction for each query and block of keys.
 #pragma once
 
@@ -84,15 +89,14 @@ class AttentionBlocks {
     std::fill_n(queries.position, queries.rows, int64_t{0});
   }
 
-  // Scores of rows [first, first + rows) with the `count` keys of one tile, `offset` into the
-  // block.
+  // Scores of rows [first, first + rows) with the keys of one tile.
   static void score(const QueryBlock& queries, const KvBlock& block, int64_t head, int64_t first,
-                    int64_t rows, int64_t offset, const Visibility& visible) {
+                    int64_t rows, const Visibility& visible) {
     for (int64_t row = 0; row < rows; row += kQueryTile) {
       const int64_t m = std::min(kQueryTile, rows - row);
       const int64_t n = visible.of(first + row + m - 1);
       Tiles::product(queries.query + (first + row) * head, head, m, head, block.keys, block.columns,
-                     n, block.scores + row * block.pitch + offset, block.pitch);
+                     n, block.scores + row * block.pitch, block.pitch);
     }
   }
 
@@ -113,19 +117,18 @@ class AttentionBlocks {
                         !numbers);
   }
 
-  // Adds exponentials times values. In a tile of rows that do not all see the same keys, those that
-  // all see come first; a row never multiplies a value that it does not see, not even by 0: the
-  // value may be NaN.
+  // Adds exponentials times values; exponentials of keys that a row does not see are 0. A row may
+  // multiply such a value by 0 only where all `values` are `numbers`: 0 times NaN is not 0.
   static void weigh(const QueryBlock& queries, const KvBlock& block, int64_t head_v, int64_t first,
-                    int64_t rows, const Visibility& visible) {
+                    int64_t rows, const Visibility& visible, bool numbers) {
     for (int64_t row = 0; row < rows; row += kQueryTile) {
       const int64_t m = std::min(kQueryTile, rows - row);
       const float* weights = block.scores + row * block.pitch;
       float* output = queries.output + (first + row) * head_v;
-      const int64_t shared = visible.of(first + row);
+      const int64_t shared = visible.of(first + row + (numbers ? m - 1 : 0));
       Tiles::product_onto(queries.factor + first + row, weights, block.pitch, m, shared,
                           block.values, head_v, head_v, output, head_v);
-      for (int64_t i = 0; i < m;) {
+      for (int64_t i = 0; i < m && !numbers;) {
         const int64_t seen = visible.of(first + row + i);
         int64_t end = i + 1;
         while (end < m && visible.of(first + row + end) == seen) ++end;
@@ -254,18 +257,36 @@ class AttentionBlocks {
 
     const KvRows old_keys = call.keys.of(unit.kv_head, sequence.slots);
     const KvRows old_values = call.values.of(unit.kv_head, sequence.slots);
-    for (int64_t token = 0; token < sequence.prefix; token += scratch.block.columns) {
-      const int64_t count = std::min(scratch.block.columns, sequence.prefix - token);
-      extend_block(sizes, queries, scratch.block, old_keys.from(token), old_values.from(token),
-                   {count, count, queries.position});
-    }
     const KvRows new_keys = call.new_keys.of(unit.kv_head, nullptr).from(sequence.first);
     const KvRows new_values = call.new_values.of(unit.kv_head, nullptr).from(sequence.first);
-    const int64_t seen = unit.position + unit.positions;
-    for (int64_t token = 0; token < seen; token += scratch.block.columns) {
-      const int64_t count = std::min(scratch.block.columns, seen - token);
-      extend_block(sizes, queries, scratch.block, new_keys.from(token), new_values.from(token),
-                   {unit.position + 1 - token, count, queries.position});
+    const KvBlock& block = scratch.block;
+    // One row of tiles over prefix and new tokens: a tile may have some of both.
+    const int64_t seen = sequence.prefix + unit.position + unit.positions;
+    for (int64_t token = 0; token < seen; token += block.columns) {
+      const int64_t count = std::min(block.columns, seen - token);
+      const int64_t old = std::clamp<int64_t>(sequence.prefix - token, 0, count);
+      bool numbers = true;
+      if (old > 0) {
+        Tiles::keys(old_keys.from(token), old, sizes.head, block.staging, block.keys);
+        numbers = Tiles::values(old_values.from(token), old, sizes.head_v, block.values);
+      }
+      if (old < count) {
+        const int64_t from = token + old - sequence.prefix;
+        Tiles::keys(new_keys.from(from), count - old, sizes.head, block.staging, block.keys + old);
+        const bool rest = Tiles::values(new_values.from(from), count - old, sizes.head_v,
+                                        block.values + old * sizes.head_v);
+        numbers = numbers && rest;
+      }
+      const Visibility visible = {sequence.prefix + unit.position + 1 - token, count,
+                                  queries.position};
+      // Rows at earlier positions see nothing of this block.
+      const int64_t blind = group * std::max<int64_t>(0, 1 - visible.first);
+      for (int64_t first = blind; first < queries.rows; first += ExtendScratch::kScoreRows) {
+        const int64_t rows = std::min(ExtendScratch::kScoreRows, queries.rows - first);
+        score(queries, block, sizes.head, first, rows, visible);
+        soften(queries, block, sizes.cap, first, rows, visible);
+        weigh(queries, block, sizes.head_v, first, rows, visible, numbers);
+      }
     }
 
     Tiles::totals(queries.lanes, queries.rows, queries.sum);
@@ -277,20 +298,6 @@ class AttentionBlocks {
       for (int64_t i = 0; i < group; ++i, ++row, to += call.output.head_stride) {
         Tiles::store(queries.output + row * sizes.head_v, sizes.head_v, queries.factor[row], to);
       }
-    }
-  }
-
-  static void extend_block(const AttentionSizes& sizes, const QueryBlock& queries,
-                           const KvBlock& block, const KvRows& keys, const KvRows& values,
-                           const Visibility& visible) {
-    Tiles::keys(keys, visible.count, sizes.head, block.staging, block.keys);
-    Tiles::values(values, visible.count, sizes.head_v, block.values);
-    for (int64_t row = 0; row < queries.rows; row += ExtendScratch::kScoreRows) {
-      const int64_t rows = std::min(ExtendScratch::kScoreRows, queries.rows - row);
-      if (visible.of(row + rows - 1) == 0) continue;
-      score(queries, block, sizes.head, row, rows, 0, visible);
-      soften(queries, block, sizes.cap, row, rows, visible);
-      weigh(queries, block, sizes.head_v, row, rows, visible);
     }
   }
 };

@@ -38,11 +38,16 @@ struct PortableTiles {
     }
   }
 
-  static void values(const KvRows& rows, int64_t count, int64_t head_v, float* out) {
+  static bool values(const KvRows& rows, int64_t count, int64_t head_v, float* out) {
+    float check = 0.0F;  // 0 times anything but a number is NaN
     for (int64_t token = 0; token < count; ++token) {
       const uint16_t* row = rows.row(token);
-      for (int64_t i = 0; i < head_v; ++i) out[token * head_v + i] = Element::load(row[i]);
+      for (int64_t i = 0; i < head_v; ++i) {
+        out[token * head_v + i] = Element::load(row[i]);
+        check += 0.0F * out[token * head_v + i];
+      }
     }
+    return check == 0.0F;
   }
 
   static void query(const uint16_t* row, int64_t head, float scale, float* out) {
@@ -117,7 +122,7 @@ struct PortableTiles {
     for (int64_t i = 0; i < count; ++i) scores[i] = capped(scores[i], cap);
   }
 
-  static bool maxima(const float* scores, int64_t pitch, int64_t rows, const int64_t* counts,
+  static bool maxima(float* scores, int64_t pitch, int64_t rows, const int64_t* counts,
                      float* out) {
     for (int64_t row = 0; row < rows; ++row, scores += pitch) {
       float highest = kNothingSeen;
@@ -138,6 +143,8 @@ struct PortableTiles {
         scores[i] = exp_nonpositive(scores[i] - reference[row]);
         sums[0] += scores[i];
       }
+      const int64_t padded = (counts[row] + kColumns - 1) / kColumns * kColumns;
+      std::fill(scores + counts[row], scores + padded, 0.0F);
     }
   }
 

@@ -20,6 +20,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 
 #include "core/attention_blocks.h"
 #include "core/exp_rvv.h"
@@ -374,18 +375,38 @@ inline vfloat32m1_t added_up(vfloat32m4_t value) {
                                 __riscv_vget_v_f32m2_f32m1(half, 1), __riscv_vsetvlmax_e32m1());
 }
 
-// Exponentials of `count` scores, in place; what is returned has zeros in the lanes behind them.
-// `careful`: there may be NaN.
-inline vfloat32m4_t exponentiate_strip(float* scores, int64_t count, float reference,
-                                       bool careful) {
-  const auto vl = static_cast<size_t>(count);
-  const vfloat32m4_t x = __riscv_vfsub_vf_f32m4(load4(scores, count), reference, vl);
-  vfloat32m4_t weights = careful ? exp_nonpositive(x, vl) : exp_nonpositive_number(x, vl);
-  __riscv_vse32_v_f32m4(scores, weights, vl);
-  const size_t most = __riscv_vsetvlmax_e32m4();
-  if (vl < most) {
-    weights = __riscv_vfadd_vf_f32m4_tu(__riscv_vfmv_v_f_f32m4(0.0F, most), weights, 0.0F, vl);
+// Stands behind a row's scores up to a whole group of registers. Its exponential is 0, unless the
+// row has nothing above it.
+constexpr float kHidden = -std::numeric_limits<float>::max();
+
+// The highest score of a row, of which any may be NaN or infinite; -infinity where it has none.
+inline float careful_maximum(const float* scores, int64_t count) {
+  vfloat32m1_t peak = __riscv_vfmv_s_f_f32m1(kNothingSeen, 1);
+  for (size_t vl; count > 0; count -= static_cast<int64_t>(vl), scores += vl) {
+    vl = __riscv_vsetvl_e32m4(static_cast<size_t>(count));
+    peak = __riscv_vfredmax_vs_f32m4_f32m1(__riscv_vle32_v_f32m4(scores, vl), peak, vl);
   }
+  return __riscv_vfmv_f_s_f32m1_f32(peak);
+}
+
+// Exponentials of a group of registers full of scores, in place.
+inline vfloat32m4_t exponentials(float* scores, float reference) {
+  const size_t all = __riscv_vsetvlmax_e32m4();
+  const vfloat32m4_t x = __riscv_vfsub_vf_f32m4(__riscv_vle32_v_f32m4(scores, all), reference, all);
+  const vfloat32m4_t weights = exp_nonpositive_number(x, all);
+  __riscv_vse32_v_f32m4(scores, weights, all);
+  return weights;
+}
+
+// Exponentials of `count` scores, in place, of which any may be NaN or infinite; zeros in the lanes
+// behind them.
+inline vfloat32m4_t careful_exponentials(float* scores, int64_t count, float reference) {
+  const auto vl = static_cast<size_t>(count);
+  const size_t most = __riscv_vsetvlmax_e32m4();
+  const vfloat32m4_t x = __riscv_vfsub_vf_f32m4(load4(scores, count), reference, vl);
+  const vfloat32m4_t weights = __riscv_vfadd_vf_f32m4_tu(__riscv_vfmv_v_f_f32m4(0.0F, most),
+                                                         exp_nonpositive(x, vl), 0.0F, vl);
+  __riscv_vse32_v_f32m4(scores, weights, most);
   return weights;
 }
 
@@ -437,7 +458,10 @@ struct RvvTiles {
     }
   }
 
-  static void values(const KvRows& rows, int64_t count, int64_t head_v, float* out) {
+  static bool values(const KvRows& rows, int64_t count, int64_t head_v, float* out) {
+    const size_t most = __riscv_vsetvlmax_e32m4();
+    // 0 times a number is 0, and 0 times anything else NaN.
+    vfloat32m4_t check = __riscv_vfmv_v_f_f32m4(0.0F, most);
     for (int64_t i = 0; i < head_v;) {
       const size_t vl = __riscv_vsetvl_e32m4(static_cast<size_t>(head_v - i));
       float* to = out + i;
@@ -450,12 +474,19 @@ struct RvvTiles {
         const vfloat32m4_t next = Element::widen(second, vl);
         __riscv_vse32_v_f32m4(to, wide, vl);
         __riscv_vse32_v_f32m4(to + head_v, next, vl);
+        check = __riscv_vfmacc_vf_f32m4_tu(check, 0.0F, wide, vl);
+        check = __riscv_vfmacc_vf_f32m4_tu(check, 0.0F, next, vl);
       }
       if (token < count) {
-        __riscv_vse32_v_f32m4(to, Element::widen(Element::load(rows.row(token) + i, vl), vl), vl);
+        const vfloat32m4_t wide = Element::widen(Element::load(rows.row(token) + i, vl), vl);
+        __riscv_vse32_v_f32m4(to, wide, vl);
+        check = __riscv_vfmacc_vf_f32m4_tu(check, 0.0F, wide, vl);
       }
       i += static_cast<int64_t>(vl);
     }
+    const vfloat32m1_t sum =
+        __riscv_vfredusum_vs_f32m4_f32m1(check, __riscv_vfmv_s_f_f32m1(0.0F, 1), most);
+    return __riscv_vfmv_f_s_f32m1_f32(sum) == 0.0F;
   }
 
   static void query(const uint16_t* row, int64_t head, float scale, float* out) {
@@ -520,37 +551,41 @@ struct RvvTiles {
     }
   }
 
-  static bool maxima(const float* scores, int64_t pitch, int64_t rows, const int64_t* counts,
+  static bool maxima(float* scores, int64_t pitch, int64_t rows, const int64_t* counts,
                      float* out) {
     const int64_t most = columns();
     const auto all = static_cast<size_t>(most);
     // 0 times a number is 0, and 0 times anything else NaN.
     vfloat32m4_t check = __riscv_vfmv_v_f_f32m4(0.0F, all);
-    const vfloat32m1_t lowest = __riscv_vfmv_s_f_f32m1(kNothingSeen, 1);
-    for (int64_t row = 0; row < rows; ++row, scores += pitch) {
-      vfloat32m1_t peak = lowest;
-      int64_t i = 0;
-      if (counts[row] >= most) {
-        vfloat32m4_t highest = load4(scores, most);
-        check = __riscv_vfmacc_vf_f32m4(check, 0.0F, highest, all);
-        for (i = most; i + most <= counts[row]; i += most) {
-          const vfloat32m4_t more = load4(scores + i, most);
-          check = __riscv_vfmacc_vf_f32m4(check, 0.0F, more, all);
-          highest = __riscv_vfmax_vv_f32m4(highest, more, all);
-        }
-        peak = highest_lane(highest, peak);
+    const vfloat32m1_t none = __riscv_vfmv_s_f_f32m1(kNothingSeen, 1);
+    vfloat32m1_t least = __riscv_vfmv_s_f_f32m1(0.0F, 1);
+    for (int64_t row = 0; row < rows; ++row) {
+      float* from = scores + row * pitch;
+      const int64_t count = counts[row];
+      if (const int64_t over = count & (most - 1); over != 0) {
+        const auto hidden = static_cast<size_t>(most - over);
+        __riscv_vse32_v_f32m4(from + count, __riscv_vfmv_v_f_f32m4(kHidden, hidden), hidden);
       }
-      if (i < counts[row]) {
-        const auto vl = static_cast<size_t>(counts[row] - i);
-        const vfloat32m4_t rest = load4(scores + i, counts[row] - i);
-        check = __riscv_vfmacc_vf_f32m4_tu(check, 0.0F, rest, vl);
-        peak = __riscv_vfredmax_vs_f32m4_f32m1(rest, peak, vl);
+      vfloat32m4_t highest = load4(from, most);
+      check = __riscv_vfmacc_vf_f32m4(check, 0.0F, highest, all);
+      for (int64_t i = most; i < count; i += most) {
+        const vfloat32m4_t more = load4(from + i, most);
+        check = __riscv_vfmacc_vf_f32m4(check, 0.0F, more, all);
+        highest = __riscv_vfmax_vv_f32m4(highest, more, all);
       }
+      const vfloat32m1_t peak = highest_lane(highest, none);
+      least = __riscv_vfmin_vv_f32m1(least, peak, 1);
       __riscv_vse32_v_f32m1(out + row, peak, 1);
     }
     const vfloat32m1_t sum =
         __riscv_vfredusum_vs_f32m4_f32m1(check, __riscv_vfmv_s_f_f32m1(0.0F, 1), all);
-    return __riscv_vfmv_f_s_f32m1_f32(sum) == 0.0F;
+    if (__riscv_vfmv_f_s_f32m1_f32(sum) == 0.0F && __riscv_vfmv_f_s_f32m1_f32(least) > kHidden) {
+      return true;
+    }
+    for (int64_t row = 0; row < rows; ++row) {
+      out[row] = careful_maximum(scores + row * pitch, counts[row]);
+    }
+    return false;
   }
 
   static void exponentiate(float* scores, int64_t pitch, int64_t rows, const int64_t* counts,
@@ -558,15 +593,24 @@ struct RvvTiles {
     const int64_t most = columns();
     const size_t lanes = __riscv_vsetvlmax_e32m1();
     for (int64_t row = 0; row < rows; ++row, scores += pitch, sums += lanes) {
+      const float subtracted = reference[row];
       const int64_t count = counts[row];
-      vfloat32m1_t sum =
-          __riscv_vfmul_vf_f32m1(__riscv_vle32_v_f32m1(sums, lanes), factor[row], lanes);
-      for (int64_t i = 0; i < count; i += most) {
-        const vfloat32m4_t weights =
-            exponentiate_strip(scores + i, std::min(most, count - i), reference[row], careful);
-        sum = __riscv_vfadd_vv_f32m1(sum, added_up(weights), lanes);
+      vfloat32m1_t sum;
+      if (careful) {
+        sum = __riscv_vfmv_v_f_f32m1(0.0F, lanes);
+        for (int64_t i = 0; i < count; i += most) {
+          const int64_t here = std::min(most, count - i);
+          const vfloat32m4_t weights = careful_exponentials(scores + i, here, subtracted);
+          sum = __riscv_vfadd_vv_f32m1(sum, added_up(weights), lanes);
+        }
+      } else {
+        sum = added_up(exponentials(scores, subtracted));
+        for (int64_t i = most; i < count; i += most) {
+          sum = __riscv_vfadd_vv_f32m1(sum, added_up(exponentials(scores + i, subtracted)), lanes);
+        }
       }
-      __riscv_vse32_v_f32m1(sums, sum, lanes);
+      const vfloat32m1_t before = __riscv_vle32_v_f32m1(sums, lanes);
+      __riscv_vse32_v_f32m1(sums, __riscv_vfmacc_vf_f32m1(sum, factor[row], before, lanes), lanes);
     }
   }
 

@@ -7,9 +7,9 @@
 // largest relative error is least (2^-28 with its coefficients rounded to FP32). ln 2 is split in
 // two (Cody and Waite): n times the first part is exact.
 //
-// n comes from adding 1.5 * 2^23 + 64: the sum's low bits are then n + 64. Shifted into the
-// exponent and added to exp(r), they give 2^64 times the result, which is normal for every n >=
-// -150; the last multiplication by 2^-64 rounds a subnormal result once.
+// n comes from adding 1.5 * 2^23 + 152: the sum's low bits are then n + 152. Shifted into the
+// exponent they are 2^(n + 25), which is normal for every n >= -151; exp(r) times it is exact, and
+// the last multiplication by 2^-25 rounds a subnormal result once.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ namespace sgl_rvv {
 struct ExpConstants {
   static constexpr float kLeast = -104.0F;  // below it the result rounds to 0
   static constexpr float kLog2E = 0x1.715476p+0F;
-  static constexpr float kShift = 0x1.8p23F + 64.0F;
-  static constexpr float kUnshift = 0x1p-64F;
+  static constexpr float kShift = 0x1.8p23F + 152.0F;
+  static constexpr float kUnshift = 0x1p-25F;
   static constexpr float kLn2High = 0x1.63p-1F;
   static constexpr float kLn2Low = -0x1.bd0106p-13F;
   static constexpr float kP0 = 0x1.fffffcp-2F;
@@ -40,13 +40,11 @@ struct ExpConstants {
   const float p = (((C::kP4 * r + C::kP3) * r + C::kP2) * r + C::kP1) * r + C::kP0;
   const float fraction = (p * r * r + r) + 1.0F;
   uint32_t exponent;
-  uint32_t bits;
   std::memcpy(&exponent, &shifted, sizeof exponent);
-  std::memcpy(&bits, &fraction, sizeof bits);
-  bits += exponent << 23;
-  float scaled;
-  std::memcpy(&scaled, &bits, sizeof scaled);
-  return scaled * C::kUnshift;
+  exponent <<= 23;
+  float power;
+  std::memcpy(&power, &exponent, sizeof power);
+  return fraction * power * C::kUnshift;
 }
 
 }  // namespace sgl_rvv

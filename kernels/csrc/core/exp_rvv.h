@@ -7,8 +7,7 @@
 
 namespace sgl_rvv {
 
-// 2^64 exp(x) as its pattern less the exponent of 2^n, which is left in `shifted`; kLeast <= x <=
-// 0.
+// exp(r); n + 152 is left in the low bits of `shifted`. kLeast <= x <= 0.
 inline __attribute__((always_inline)) vfloat32m4_t exp_fraction(vfloat32m4_t x,
                                                                 vfloat32m4_t& shifted, size_t vl) {
   using C = ExpConstants;
@@ -31,12 +30,12 @@ inline __attribute__((always_inline)) vfloat32m4_t exp_nonpositive(vfloat32m4_t 
   const vbool8_t live = __riscv_vmnot_m_b8(__riscv_vmflt_vf_f32m4_b8(x, C::kLeast, vl), vl);
   vfloat32m4_t shifted;
   const vfloat32m4_t fraction = exp_fraction(x, shifted, vl);
-  const vuint32m4_t exponent =
+  const vuint32m4_t power =
       __riscv_vsll_vx_u32m4_m(live, __riscv_vreinterpret_v_f32m4_u32m4(shifted), 23, vl);
-  const vuint32m4_t bits =
-      __riscv_vadd_vv_u32m4_mu(live, __riscv_vmv_v_x_u32m4(0, vl),
-                               __riscv_vreinterpret_v_f32m4_u32m4(fraction), exponent, vl);
-  return __riscv_vfmul_vf_f32m4(__riscv_vreinterpret_v_u32m4_f32m4(bits), C::kUnshift, vl);
+  const vfloat32m4_t scaled =
+      __riscv_vfmul_vv_f32m4_mu(live, __riscv_vfmv_v_f_f32m4(0.0F, vl), fraction,
+                                __riscv_vreinterpret_v_u32m4_f32m4(power), vl);
+  return __riscv_vfmul_vf_f32m4(scaled, C::kUnshift, vl);
 }
 
 // The same where no x is NaN: a maximum does what the mask does above, in a third of the time. (The
@@ -49,11 +48,11 @@ inline __attribute__((always_inline)) vfloat32m4_t exp_nonpositive_number(vfloat
   asm("" : "+vm"(all));
   vfloat32m4_t shifted;
   const vfloat32m4_t fraction = exp_fraction(__riscv_vfmax_vf_f32m4(x, C::kLeast, vl), shifted, vl);
-  const vuint32m4_t exponent =
+  const vuint32m4_t power =
       __riscv_vsll_vx_u32m4_m(all, __riscv_vreinterpret_v_f32m4_u32m4(shifted), 23, vl);
-  const vuint32m4_t bits =
-      __riscv_vadd_vv_u32m4_m(all, __riscv_vreinterpret_v_f32m4_u32m4(fraction), exponent, vl);
-  return __riscv_vfmul_vf_f32m4(__riscv_vreinterpret_v_u32m4_f32m4(bits), C::kUnshift, vl);
+  const vfloat32m4_t scaled =
+      __riscv_vfmul_vv_f32m4(fraction, __riscv_vreinterpret_v_u32m4_f32m4(power), vl);
+  return __riscv_vfmul_vf_f32m4(scaled, C::kUnshift, vl);
 }
 
 }  // namespace sgl_rvv
