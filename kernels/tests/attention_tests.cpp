@@ -628,6 +628,33 @@ void test_extend_specials(const Format& format) {
   }
 }
 
+// Scores of the lowest number that there is (BF16 alone reaches it, as a sum of three exact
+// products) are scores, not what a kernel may put behind a row's end.
+void test_lowest_scores() {
+  const Format& format = kBf16Format;
+  const Shape shape = {2, 1, 64, 64};
+  const double parts[] = {std::ldexp(255.0, 120), std::ldexp(255.0, 112), std::ldexp(255.0, 104)};
+  for (const Kernel* kernel : runnable(Operation::kExtendAttention, format.type)) {
+    ExtendProblem problem(format, shape, {0}, {5}, 1, 0, 0.0, 10);
+    for (int64_t token = 0; token < problem.tokens; ++token) {
+      for (int64_t i = 0; i < shape.head; ++i) {
+        const double part = i < 3 ? parts[i] : 0.0;
+        for (int64_t head = 0; head < shape.heads; ++head) {
+          problem.query.bits[static_cast<size_t>(problem.query.at(token, head) + i)] =
+              format.round(part);
+        }
+        problem.keys.bits[static_cast<size_t>(problem.keys.at(token, 0) + i)] = format.round(-8.0);
+        problem.values.bits[static_cast<size_t>(problem.values.at(token, 0) + i)] =
+            format.round(1.0);
+      }
+    }
+    const std::vector<uint16_t> result = run(*kernel, problem);
+    const uint16_t one = format.round(1.0);
+    expect(std::all_of(result.begin(), result.end(), [&](uint16_t bits) { return bits == one; }),
+           std::string(kernel->name) + ": equal scores of the lowest number lose weight");
+  }
+}
+
 // A query's result does not depend on what else is in the call.
 void test_batch_invariance(const Format& format) {
   const Shape shape = {8, 2, 64, 64};
@@ -700,6 +727,7 @@ void test_attention() {
     test_exponential("exp_nonpositive_number_rvv", exp_nonpositive_number_rvv, false);
   }
 #endif
+  test_lowest_scores();
   for (const Format* format : {&kBf16Format, &kFp16Format}) {
     test_shapes(*format);
     test_decode_specials(*format);
