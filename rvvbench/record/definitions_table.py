@@ -46,8 +46,8 @@ class DefinitionLine:
 @dataclass(frozen=True)
 class CrossLine:
     """One metric of one server: from our requests, from the same by SGLang's definition, and from SGLang's own tool,
-    which asked the same server with other prompts. `difference_percent` is of the tool's to ours; `note` says whether
-    it can be judged, and what differs between the definitions.
+    which asked the same server with other prompts. `difference_percent` is of the tool's to ours by its definition, where
+    we have that; `note` says whether it can be judged, and what differs between the definitions.
     """
 
     row: str
@@ -150,7 +150,8 @@ def _cross(row: Row, process: Process) -> Iterator[CrossLine]:
             as_tool = Time(None, "-", "no other definition of it is kept")
             if metric in METRICS:
                 as_tool = _as_tool(row, asked, "sglang", metric)
-            difference = _difference_percent(tool.value_s, ours.value_s)
+            like = as_tool if as_tool.value_s is not None else ours
+            difference = _difference_percent(tool.value_s, like.value_s)
             said = note(metric, difference, len(asked), event.get("requests"))
             yield CrossLine(row.name, process.index, metric, ours, as_tool, tool, difference, said)
 
