@@ -46,8 +46,8 @@ class DefinitionLine:
 @dataclass(frozen=True)
 class CrossLine:
     """One metric of one server: from our requests, from the same by SGLang's definition, and from SGLang's own tool,
-    which asked the same server with other prompts. `difference_percent` is of the tool's to ours by its definition, where
-    we have that; `note` says whether it can be judged, and what differs between the definitions.
+    which asked the same server with other prompts. `difference_percent` is of the tool's to ours by its definition, if
+    we have it; `note` says whether it can be judged, and what differs between the definitions.
     """
 
     row: str

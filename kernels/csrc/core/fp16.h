@@ -6,8 +6,8 @@
 
 namespace sgl_rvv {
 
-// Exact. The exponent and fraction are put where FP32 has them, 112 too low in exponent; the product
-// with 2^112 mends that, for subnormals too. Infinity and NaN keep their fraction.
+// Exact. The exponent and fraction are put where FP32 has them, 112 too low in exponent; the
+// product with 2^112 mends that, for subnormals too. Infinity and NaN keep their fraction.
 [[nodiscard]] inline float fp16_to_float(uint16_t bits) {
   const uint32_t sign = static_cast<uint32_t>(bits & 0x8000U) << 16;
   uint32_t wide = static_cast<uint32_t>(bits & 0x7fffU) << 13;
@@ -24,7 +24,8 @@ namespace sgl_rvv {
   return value;
 }
 
-// Rounds to nearest, ties to even; a NaN stays a NaN (made quiet), what is too large becomes infinity.
+// Rounds to nearest, ties to even; a NaN stays a NaN (made quiet), what is too large becomes
+// infinity.
 [[nodiscard]] inline uint16_t float_to_fp16(float value) {
   uint32_t wide;
   std::memcpy(&wide, &value, sizeof wide);

@@ -29,7 +29,7 @@ def library_sha256() -> str:
 
 
 def describe() -> dict[str, Any]:
-    """`layout_version`, `rvv`, `zvfh`, `vlen_bits` (0 without RVV) and `kernels`: the registry, each `available` or not."""
+    """`layout_version`, `rvv`, `zvfh`, `vlen_bits` (0 without RVV), `kernels`: the registry, `available` or not."""
     described: dict[str, Any] = json.loads(_text("sgl_kernel_describe_json"))
     return described
 
