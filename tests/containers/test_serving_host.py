@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -128,7 +129,7 @@ def test_a_server_that_never_gets_ready_ends_with_the_phase_and_its_limit() -> N
 def test_a_model_that_does_not_fit_is_refused_before_anything_runs(tmp_path: Path) -> None:
     manifests = copied_manifests(tmp_path)
     board = manifests / "boards" / "host.yaml"
-    board.write_text(board.read_text() + "memory_limit_bytes: 1000000\n")
+    board.write_text(re.sub(r"memory_limit_bytes: \d+", "memory_limit_bytes: 1000000", board.read_text()))
     outcome = rvvbench("serve", "llama-serve", "--target", "host", *ONE, manifests=manifests)
     assert outcome.code == 3
     assert "needs at least" in outcome.err and "memory limit of board host" in outcome.err
