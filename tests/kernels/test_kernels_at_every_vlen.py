@@ -64,8 +64,17 @@ def native(programs: Programs) -> dict[str, Any]:
     return verdict(output([str(programs.host)]))
 
 
-@pytest.mark.parametrize("zvfh", [True, False], ids=["zvfh", "no-zvfh"])
-@pytest.mark.parametrize("vlen", VECTOR_LENGTHS)
+def _machines() -> list[Any]:
+    """Every VLEN with Zvfh or without by default, with both in the long run (`rvvbench kernels test` has them too)."""
+    found = []
+    for index, vlen in enumerate(VECTOR_LENGTHS):
+        for zvfh in (True, False):
+            marks = [] if zvfh == (index % 2 == 0) else [pytest.mark.long]
+            found.append(pytest.param(vlen, zvfh, id=f"{vlen}-{'zvfh' if zvfh else 'no-zvfh'}", marks=marks))
+    return found
+
+
+@pytest.mark.parametrize(("vlen", "zvfh"), _machines())
 def test_every_kernel_is_right_to_the_last_bit_with_agnostic_tails_of_ones(
     programs: Programs, native: dict[str, Any], vlen: int, zvfh: bool
 ) -> None:
