@@ -63,7 +63,7 @@ class AttentionBlocks {
                      const Scratch& scratch) {
     const DecodeScratch layout =
         DecodeScratch::lay_out(scratch.data, call.sizes, call.splits, Tiles::columns());
-    checked(layout, scratch);
+    check(layout, scratch);
     for (int64_t unit = begin; unit < end; ++unit) {
       if (stage == DecodeStage::kAttend) {
         attend(call, unit, layout);
@@ -77,7 +77,7 @@ class AttentionBlocks {
                      const Scratch& scratch) {
     const ExtendScratch layout =
         ExtendScratch::lay_out(scratch.data, call.sizes, call.largest_unit, Tiles::columns());
-    checked(layout, scratch);
+    check(layout, scratch);
     for (int64_t unit = begin; unit < end; ++unit) extend_unit(call, call.units[unit], layout);
   }
 
