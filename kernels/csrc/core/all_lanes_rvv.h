@@ -14,9 +14,15 @@
 namespace sgl_rvv {
 
 // Not known to the compiler to be ones, so that it keeps the masked form of the integer
-// instructions.
+// instructions. For 32-bit lanes: groups of two registers, and of four.
 inline __attribute__((always_inline)) vbool16_t all_lanes(size_t vl) {
   vbool16_t all = __riscv_vmset_m_b16(vl);
+  asm("" : "+vm"(all));
+  return all;
+}
+
+inline __attribute__((always_inline)) vbool8_t all_lanes4(size_t vl) {
+  vbool8_t all = __riscv_vmset_m_b8(vl);
   asm("" : "+vm"(all));
   return all;
 }

@@ -2,6 +2,7 @@
 
 #include "core/attention_kernels.h"
 #include "core/attention_tiles_rvv.h"
+#include "core/bf16_lanes_rvv.h"
 #include "core/fp16.h"
 
 namespace sgl_rvv {
@@ -21,10 +22,10 @@ struct Bf16 {
     return __riscv_vreinterpret_v_u32m4_f32m4(__riscv_vand_vx_u32m4_m(all, pairs, 0xffff0000U, vl));
   }
   static vfloat32m2_t even(vuint32m2_t pairs, vbool16_t all, size_t vl) {
-    return __riscv_vreinterpret_v_u32m2_f32m2(__riscv_vsll_vx_u32m2_m(all, pairs, 16, vl));
+    return bf16_from_low_half(pairs, all, vl);
   }
   static vfloat32m2_t odd(vuint32m2_t pairs, vbool16_t all, size_t vl) {
-    return __riscv_vreinterpret_v_u32m2_f32m2(__riscv_vand_vx_u32m2_m(all, pairs, 0xffff0000U, vl));
+    return bf16_from_high_half(pairs, all, vl);
   }
   // `value` is the result of arithmetic, so a NaN is the canonical one, which rounding does not
   // touch.

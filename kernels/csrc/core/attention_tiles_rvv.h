@@ -22,27 +22,12 @@
 #include <cstdint>
 #include <limits>
 
+#include "core/all_lanes_rvv.h"
 #include "core/attention_blocks.h"
 #include "core/exp_rvv.h"
 
 namespace sgl_rvv {
 namespace {
-
-// Ones that the compiler does not know to be ones, so that integer instructions stay masked. On
-// hardware that costs nothing; QEMU's code for unmasked ones at full length (AVX, without clearing
-// the upper halves of the host's registers) makes the floating-point helpers after it ten times
-// slower.
-inline vbool8_t all_lanes4(size_t vl) {
-  vbool8_t all = __riscv_vmset_m_b8(vl);
-  asm("" : "+vm"(all));
-  return all;
-}
-
-inline vbool16_t all_lanes2(size_t vl) {
-  vbool16_t all = __riscv_vmset_m_b16(vl);
-  asm("" : "+vm"(all));
-  return all;
-}
 
 // Groups of four and of two registers of FP32, under one set of names.
 struct Group4 {
@@ -306,7 +291,7 @@ inline void score_tile(const float* query, int64_t head, const uint16_t* base, v
                        float* c, int64_t ldc, size_t vl) {
   using G = Group2;
   using Float = G::Float;
-  const vbool16_t all = all_lanes2(vl);
+  const vbool16_t all = all_lanes(vl);
   const auto gather = [&](int64_t i) {
     return __riscv_vluxei64_v_u64m4(reinterpret_cast<const uint64_t*>(base + i), offsets, vl);
   };

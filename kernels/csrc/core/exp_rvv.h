@@ -3,6 +3,7 @@
 
 #include <riscv_vector.h>
 
+#include "core/all_lanes_rvv.h"
 #include "core/exp.h"
 
 namespace sgl_rvv {
@@ -39,13 +40,12 @@ inline __attribute__((always_inline)) vfloat32m4_t exp_nonpositive(vfloat32m4_t 
 }
 
 // The same where no x is NaN: a maximum does what the mask does above, in a third of the time. (The
-// maximum of NaN and a number is the number.) The mask of ones is for emulation, see all_lanes4()
-// in attention_tiles_rvv.h.
+// maximum of NaN and a number is the number.) The mask of ones is for emulation, see
+// all_lanes_rvv.h.
 inline __attribute__((always_inline)) vfloat32m4_t exp_nonpositive_number(vfloat32m4_t x,
                                                                           size_t vl) {
   using C = ExpConstants;
-  vbool8_t all = __riscv_vmset_m_b8(vl);
-  asm("" : "+vm"(all));
+  const vbool8_t all = all_lanes4(vl);
   vfloat32m4_t shifted;
   const vfloat32m4_t fraction = exp_fraction(__riscv_vfmax_vf_f32m4(x, C::kLeast, vl), shifted, vl);
   const vuint32m4_t power =
