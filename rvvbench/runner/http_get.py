@@ -17,13 +17,9 @@ async def get(host: str, port: int, path: str) -> tuple[int, bytes]:
     try:
         writer.write(f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n".encode())
         response, body = Response(), b""
-        while not response.complete:
-            data = await reader.read(_PIECE_BYTES)
-            if data:
-                body += response.feed(data)
-                continue
-            response.close()
-            break
+        while not response.complete and (data := await reader.read(_PIECE_BYTES)):
+            body += response.feed(data)
+        response.close()
     except HttpError as error:
         raise ConnectionError(f"no HTTP/1.1 response: {error}") from error
     finally:
