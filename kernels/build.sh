@@ -41,9 +41,8 @@ case $arch in
       tune=-mtune=spacemit-x60
     fi
     base="-march=rv64gc -mabi=lp64d $tune"
-    # prefetch.r is a hint: a machine without Zicbop passes over it.
-    vector="-march=rv64gcv_zicbop -mabi=lp64d $tune"
-    half="-march=rv64gcv_zfh_zvfh_zicbop -mabi=lp64d $tune"
+    vector="-march=rv64gcv -mabi=lp64d $tune"
+    half="-march=rv64gcv_zfh_zvfh -mabi=lp64d $tune"
     # The loops of attention are written in the order in which an in-order core should meet them; LLVM keeps to it
     # where it schedules from the top. Older LLVM and GCC order them by themselves.
     if "$cxx" $triple -mllvm -misched-prera-direction=topdown -x c++ -c /dev/null -o /dev/null 2>/dev/null; then
