@@ -50,7 +50,7 @@ std::string count(const Workload& work, int64_t calls) {
   std::string text;
   // One after the other: small cores have few counters, and a shared one only estimates.
   for (const auto& event : events) {
-    Counter counter(event.name, PERF_TYPE_HARDWARE, event.config);
+    Counter counter(PERF_TYPE_HARDWARE, event.config);
     if (counter.reason().empty()) {
       counter.start();
       for (int64_t i = 0; i < calls; ++i) work.call();

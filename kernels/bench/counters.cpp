@@ -10,7 +10,7 @@
 
 namespace kernel_bench {
 
-Counter::Counter(const char* name, uint32_t type, uint64_t config) : name_(name) {
+Counter::Counter(uint32_t type, uint64_t config) {
   perf_event_attr attributes{};
   attributes.size = sizeof attributes;
   attributes.type = type;

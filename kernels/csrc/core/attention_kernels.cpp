@@ -8,7 +8,7 @@ namespace sgl_rvv {
 namespace {
 
 // Tiles are 32 keys wide on the portable path and VLEN / 8 elsewhere: 32 on the reference board.
-constexpr Tile kTile = {0, 32, false};
+constexpr Tile kTile = {0, 32};
 
 constexpr Kernel attention(const char* name, Type type, Technique technique, Extensions needs,
                            Entry entry) {

@@ -15,7 +15,6 @@ namespace {
 // Numbers of the kernel's ABI that older headers lack.
 constexpr uint64_t kProbeZfh = 1ULL << 27;
 constexpr uint64_t kProbeZvfh = 1ULL << 30;
-constexpr uint64_t kProbeZvfbfwma = 1ULL << 54;
 
 Extensions probe() {
   riscv_hwprobe pair{};
@@ -25,7 +24,6 @@ Extensions probe() {
     Extensions found = kV;
     if ((pair.value & kProbeZfh) != 0) found |= kZfh;
     if ((pair.value & kProbeZvfh) != 0) found |= kZvfh;
-    if ((pair.value & kProbeZvfbfwma) != 0) found |= kZvfbfwma;
     return found;
   }
   // Kernels before 6.4 have no hwprobe; the letter in the auxiliary vector says whether there is V,

@@ -10,10 +10,9 @@ namespace sgl_rvv {
 using Extensions = uint32_t;
 
 constexpr Extensions kNone = 0;
-constexpr Extensions kV = 1U << 0;         // RVV 1.0
-constexpr Extensions kZfh = 1U << 1;       // scalar FP16
-constexpr Extensions kZvfh = 1U << 2;      // FP16 vectors
-constexpr Extensions kZvfbfwma = 1U << 3;  // BF16 vectors: conversion and widening multiply-add
+constexpr Extensions kV = 1U << 0;     // RVV 1.0
+constexpr Extensions kZfh = 1U << 1;   // scalar FP16
+constexpr Extensions kZvfh = 1U << 2;  // FP16 vectors
 
 // What the files of one suffix are compiled for (kernels/build.sh).
 constexpr Extensions kRvv = kV;                     // *_rvv.cpp

@@ -12,13 +12,12 @@ namespace {
 
 constexpr Kernel packed(const char* name, Type type, Type prepared_left, int64_t rows,
                         Technique technique, Extensions needs, PackedLinearKernel* entry) {
-  return {name,      type,  type, type, prepared_left, {rows, kBlockColumns, rows != 0},
-          technique, needs, entry};
+  return {name, type, type, type, prepared_left, {rows, kBlockColumns}, technique, needs, entry};
 }
 
 constexpr Kernel row_major(const char* name, Type type, Type prepared_left, Technique technique,
                            Extensions needs, RowMajorLinearKernel* entry) {
-  return {name, type, type, type, prepared_left, {0, 1, true}, technique, needs, entry};
+  return {name, type, type, type, prepared_left, {0, 1}, technique, needs, entry};
 }
 
 #if defined(__riscv)

@@ -32,7 +32,6 @@ enum class Technique {
 struct Tile {
   int64_t rows;     // exactly this many rows of the left operand (queries); 0: any number
   int64_t columns;  // output columns (keys) of one block
-  bool whole_k;     // linear: one pass over K, the weight read once
 };
 
 // What computes it, by operation; the alternatives are in the order of Operation.
