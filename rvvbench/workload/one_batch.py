@@ -9,13 +9,20 @@ from typing import Any
 from rvvbench.manifest.models import OneBatch, Variant
 from rvvbench.manifest.resolve import Resolved
 from rvvbench.manifest.routing import predicted_routes
-from rvvbench.provide.prompt import seeded_token_ids, special_ids
 from rvvbench.record.build import build_row
 from rvvbench.record.schema import PACKED_LINEAR_OP, Expected, Heading, Row
 from rvvbench.target.select import Target
 from rvvbench.workload.follow import Say
 from rvvbench.workload.job import Measured
-from rvvbench.workload.spec import MODEL_PATH, Identity, Pins, expected_of_process, process_spec
+from rvvbench.workload.spec import (
+    Identity,
+    Pins,
+    declared_server_args,
+    expected_of_process,
+    heading_of,
+    process_spec,
+    seeded_prompts,
+)
 
 
 @dataclass(frozen=True)
@@ -37,29 +44,12 @@ class OneBatchJob:
 
     def heading(self) -> Heading:
         """What every table of the record says above itself."""
-        experiment = self.resolved.experiment
-        return Heading(
-            model=self.resolved.model.title,
-            weights=experiment.weights,
-            input_len=self.workload.input_len,
-            output_len=self.workload.output_len,
-            batch_size=self.workload.batch_size,
-            dtype=experiment.dtype,
-            tensor_parallel=experiment.tensor_parallel,
-        )
+        return heading_of(self.resolved, batch_size=self.workload.batch_size)
 
     def prompts(self) -> Prompts:
         """The seeded prompts: indices 0..batch-1 are measured, the next batch is the warm-up."""
-        vocabulary = int(self.resolved.model.config["vocab_size"])
-        barred = special_ids(self.resolved.model.config)
-
-        def batch(first: int) -> list[list[int]]:
-            return [
-                seeded_token_ids(self.workload.seed, first + index, self.workload.input_len, vocabulary, barred)
-                for index in range(self.workload.batch_size)
-            ]
-
-        return Prompts(measured=batch(0), warmup=batch(self.workload.batch_size))
+        size = self.workload.batch_size
+        return Prompts(seeded_prompts(self.resolved, 0, size), seeded_prompts(self.resolved, size, size))
 
     def expected(self, variant: Variant) -> Expected:
         """What every process of the row of `variant` must show."""
@@ -69,14 +59,16 @@ class OneBatchJob:
             **expected_of_process(self.resolved, self.target, variant, self.pins, routes),
             batch_size=self.workload.batch_size,
             ops={PACKED_LINEAR_OP: packed_calls} if packed_calls else {},
-            server_args=self._server_args(variant),
+            # The runner lets a variant's own come last; here they come first, so that a variant that overrules what
+            # the record's heading says makes an invalid row and not a false heading.
+            server_args={**variant.server_args, **declared_server_args(self.resolved, variant)},
         )
 
     def spec(self, variant: Variant, identity: Identity) -> dict[str, Any]:
         """The spec of one fresh process, as JSON data."""
         prompts = self.prompts()
         return {
-            **process_spec("one-batch", self.resolved, self.target, variant, self.expected(variant), identity),
+            **process_spec("one-batch", self.resolved, self.target, variant, self.pins, identity),
             "batch_size": self.workload.batch_size,
             "input_ids": prompts.measured,
             "warmup_input_ids": prompts.warmup,
@@ -96,22 +88,6 @@ class OneBatchJob:
     def teller(self) -> _Story:
         """Says what the process does."""
         return _Story(self.workload.output_len)
-
-    def _server_args(self, variant: Variant) -> dict[str, Any]:
-        """What SGLang must have been given.
-
-        The runner lets a variant's own `server_args` come last; here they come first, so that a variant that overrules
-        what the record's heading says makes an invalid row and not a false heading.
-        """
-        experiment = self.resolved.experiment
-        return {
-            **variant.server_args,
-            "model_path": MODEL_PATH,
-            "device": "cpu",
-            "dtype": experiment.dtype,
-            "tp_size": experiment.tensor_parallel,
-            "attention_backend": variant.attention_backend,
-        }
 
 
 @dataclass(frozen=True)

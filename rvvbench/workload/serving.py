@@ -10,13 +10,21 @@ from rvvbench.manifest.loads import Load, loads
 from rvvbench.manifest.models import Serving, Variant
 from rvvbench.manifest.resolve import Resolved
 from rvvbench.manifest.routing import allowed_routes
-from rvvbench.provide.prompt import seeded_token_ids, special_ids
 from rvvbench.record.build import build_row
 from rvvbench.record.schema import PACKED_LINEAR_OP, Expected, ExpectedLoad, Heading, Row
 from rvvbench.target.select import Target
 from rvvbench.workload.follow import Say
 from rvvbench.workload.job import Measured
-from rvvbench.workload.spec import MODEL_PATH, POOL_TOKENS, Identity, Pins, expected_of_process, process_spec
+from rvvbench.workload.spec import (
+    POOL_TOKENS,
+    Identity,
+    Pins,
+    declared_server_args,
+    expected_of_process,
+    heading_of,
+    process_spec,
+    seeded_prompts,
+)
 
 SHUTDOWN_S = 60.0
 """After SIGTERM, before SIGKILL. A server under emulation takes about 20 s to end."""
@@ -36,18 +44,7 @@ class ServingJob:
 
     def heading(self) -> Heading:
         """What every table of the record says above itself."""
-        experiment = self.resolved.experiment
-        return Heading(
-            workload="serving",
-            model=self.resolved.model.title,
-            weights=experiment.weights,
-            input_len=self.workload.input_len,
-            output_len=self.workload.output_len,
-            batch_size=1,
-            requests=self.workload.requests,
-            dtype=experiment.dtype,
-            tensor_parallel=experiment.tensor_parallel,
-        )
+        return heading_of(self.resolved, workload="serving", batch_size=1, requests=self.workload.requests)
 
     def expected(self, variant: Variant, load: Load) -> Expected:
         """What every server must show for the row of `variant` at `load`."""
@@ -76,7 +73,7 @@ class ServingJob:
         sized by `max_total_tokens` alone: SGLang's own choice of `mem_fraction_static` depends on the machine's memory,
         and is below 0 where there is little.
         """
-        experiment, workload = self.resolved.experiment, self.workload
+        workload = self.workload
         needed = workload.most_in_flight * (workload.input_len + workload.output_len)
         return {
             "max_total_tokens": max(POOL_TOKENS, 2 * needed),
@@ -86,26 +83,21 @@ class ServingJob:
             "max_prefill_tokens": max(PREFILL_TOKENS, workload.most_in_flight * workload.input_len),
             "grammar_backend": "none",
             "random_seed": 0,
-            "watchdog_timeout": experiment.timeouts_s.process,
+            "watchdog_timeout": self.resolved.experiment.timeouts_s.process,
             **variant.server_args,
             **workload.server.model_dump(),
-            "model_path": MODEL_PATH,
-            "device": "cpu",
-            "dtype": experiment.dtype,
-            "tp_size": experiment.tensor_parallel,
-            "attention_backend": variant.attention_backend,
+            **declared_server_args(self.resolved, variant),
         }
 
     def spec(self, variant: Variant, identity: Identity) -> dict[str, Any]:
         """The spec of one fresh server and its loads, as JSON data."""
         limits = self.resolved.experiment.timeouts_s
-        wanted = loads(self.workload)
         cross_check = self.workload.cross_check
         return {
-            **process_spec("serving", self.resolved, self.target, variant, self.expected(variant, wanted[0]), identity),
+            **process_spec("serving", self.resolved, self.target, variant, self.pins, identity),
             "server_args": self.server_args(variant),
             "port": None,
-            "loads": self._loads(wanted),
+            "loads": self._loads(),
             "timeouts_s": {
                 "startup": limits.startup,
                 "compile": limits.compile,
@@ -141,15 +133,15 @@ class ServingJob:
         """Says what the server and its requests do."""
         return Story(self.workload.requests, self.workload.output_len)
 
-    def _loads(self, wanted: Sequence[Load]) -> list[dict[str, Any]]:
+    def _loads(self) -> list[dict[str, Any]]:
         """Before each load a warm-up with as many requests as it has in flight. No prompt occurs twice in a run."""
         described = []
         used = 0
-        for load in wanted:
+        for load in loads(self.workload):
             for measured in (False, True):
                 count = load.requests if measured else load.in_flight
                 name = load.name if measured else f"{load.name}-warmup"
-                prompts = self._prompts(used, count)
+                prompts = seeded_prompts(self.resolved, used, count)
                 used += count
                 described.append(
                     {
@@ -164,14 +156,6 @@ class ServingJob:
                     }
                 )
         return described
-
-    def _prompts(self, first: int, count: int) -> list[list[int]]:
-        vocabulary = int(self.resolved.model.config["vocab_size"])
-        barred = special_ids(self.resolved.model.config)
-        return [
-            seeded_token_ids(self.workload.seed, first + index, self.workload.input_len, vocabulary, barred)
-            for index in range(count)
-        ]
 
 
 @dataclass

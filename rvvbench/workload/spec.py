@@ -11,7 +11,8 @@ from typing import Any
 from rvvbench.manifest.models import Variant
 from rvvbench.manifest.resolve import Resolved
 from rvvbench.manifest.routing import Route
-from rvvbench.record.schema import Expected
+from rvvbench.provide.prompt import seeded_token_ids, special_ids
+from rvvbench.record.schema import Heading
 from rvvbench.record.schema import Route as RecordRoute
 from rvvbench.target.select import Target, environment
 
@@ -29,6 +30,10 @@ class Pins:
 
     checkpoint_files: Mapping[str, str]
     kernels_sha256: str | None
+
+    def kernels_of(self, variant: Variant) -> str | None:
+        """Hash of the kernel library that `variant` must load; None where it uses none."""
+        return self.kernels_sha256 if variant.uses_kernels else None
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,7 @@ def expected_of_process(
         "vlen_bits": resolved.board.vlen,
         "packages": dict(resolved.stack.packages),
         "checkpoint_files": dict(pins.checkpoint_files),
-        "kernels_sha256": pins.kernels_sha256 if variant.uses_kernels else None,
+        "kernels_sha256": pins.kernels_of(variant),
         "routing": tuple(
             RecordRoute(projection=r.projection, m=r.m, path=r.path, calls=r.calls, reason=r.reason) for r in routes
         ),
@@ -77,8 +82,42 @@ def variant_environment(resolved: Resolved, target: Target, variant: Variant) ->
     return result
 
 
+def heading_of(resolved: Resolved, **of_its_kind: Any) -> Heading:
+    """What every table of the record says above itself; `of_its_kind` are the fields that the workload decides."""
+    experiment = resolved.experiment
+    return Heading(
+        model=resolved.model.title,
+        weights=experiment.weights,
+        input_len=experiment.workload.input_len,
+        output_len=experiment.workload.output_len,
+        dtype=experiment.dtype,
+        tensor_parallel=experiment.tensor_parallel,
+        **of_its_kind,
+    )
+
+
+def seeded_prompts(resolved: Resolved, first: int, count: int) -> list[list[int]]:
+    """Prompts `first` to `first + count - 1` of the workload's seed: [count, input_len] token ids."""
+    workload, config = resolved.experiment.workload, resolved.model.config
+    vocabulary, barred = int(config["vocab_size"]), special_ids(config)
+    return [
+        seeded_token_ids(workload.seed, first + index, workload.input_len, vocabulary, barred) for index in range(count)
+    ]
+
+
+def declared_server_args(resolved: Resolved, variant: Variant) -> dict[str, Any]:
+    """Fields of ServerArgs that the rest of the manifest declares, whatever the variant's `server_args` say."""
+    return {
+        "model_path": MODEL_PATH,
+        "device": "cpu",
+        "dtype": resolved.experiment.dtype,
+        "tp_size": resolved.experiment.tensor_parallel,
+        "attention_backend": variant.attention_backend,
+    }
+
+
 def process_spec(
-    kind: str, resolved: Resolved, target: Target, variant: Variant, want: Expected, identity: Identity
+    kind: str, resolved: Resolved, target: Target, variant: Variant, pins: Pins, identity: Identity
 ) -> dict[str, Any]:
     """The fields of a spec that every kind has, as JSON data."""
     experiment = resolved.experiment
@@ -102,11 +141,11 @@ def process_spec(
             "server_args": dict(variant.server_args),
         },
         "expect": {
-            "machine": want.machine,
-            "packages": want.packages,
-            "checkpoint_files": want.checkpoint_files,
-            "kernels_sha256": want.kernels_sha256,
-            "vlen": want.vlen_bits,
+            "machine": target.machine,
+            "packages": dict(resolved.stack.packages),
+            "checkpoint_files": dict(pins.checkpoint_files),
+            "kernels_sha256": pins.kernels_of(variant),
+            "vlen": resolved.board.vlen,
         },
         "emulated": target.emulated,
         "sample_interval_s": experiment.sample_interval_s,
