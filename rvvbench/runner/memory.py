@@ -88,10 +88,14 @@ def _stats(proc: Path) -> Iterator[tuple[int, list[str]]]:
             yield int(entry.name), fields
 
 
-def rss_sum_bytes(pids: Iterable[int], proc: Path = PROC) -> tuple[int, int]:
-    """The sum of VmRSS over these processes, and how many of them were there to be read."""
-    found = [known for known in (status(pid, proc) for pid in pids) if known is not None]
-    return sum(known.rss_bytes for known in found), len(found)
+def statuses(pids: Iterable[int], proc: Path = PROC) -> dict[int, Status]:
+    """{pid: status} of those of these processes that are there to be read."""
+    return {pid: known for pid in pids if (known := status(pid, proc)) is not None}
+
+
+def tree_fields(seen: Mapping[int, Status]) -> dict[str, int]:
+    """The fields of a `memory_tree` event: the sum of VmRSS over these processes, and how many they are."""
+    return {"rss_sum_bytes": sum(known.rss_bytes for known in seen.values()), "processes": len(seen)}
 
 
 def emulated(other_pid: int, machine: str | None = None, proc: Path = PROC) -> bool:

@@ -131,12 +131,10 @@ async def watch(run: Run, server: Child) -> NoReturn:
         if looks % LOOKS_A_TREE == 0:
             tree = memory.descendants(server.pid, memory.parents())
         looks += 1
-        seen = {pid: memory.status(pid) for pid in {*tree, *run.workers}}
-        known = [status for status in seen.values() if status is not None]
-        if known:
-            rss = sum(status.rss_bytes for status in known)
-            run.events.write("memory_tree", rss_sum_bytes=rss, processes=len(known))
-        missing = [f"the {role} (pid {pid})" for pid, role in run.workers.items() if seen[pid] is None]
+        seen = memory.statuses({*tree, *run.workers})
+        if seen:
+            run.events.write("memory_tree", **memory.tree_fields(seen))
+        missing = [f"the {role} (pid {pid})" for pid, role in run.workers.items() if pid not in seen]
         if missing:
             await server.ended_within(SAYS_WHY_S)
         code = server.code()

@@ -79,10 +79,10 @@ def watch(child: int, interval_s: float, events: Events, last: Last) -> int:
 
 def sample(child: int, events: Events, last: Last) -> None:
     """One `memory_tree` event: the measured process and its descendants, the supervisor left out."""
-    last.status = memory.status(child) or last.status
-    rss, processes = memory.rss_sum_bytes(memory.descendants(child, memory.parents()))
-    if processes:
-        events.write("memory_tree", rss_sum_bytes=rss, processes=processes)
+    seen = memory.statuses(memory.descendants(child, memory.parents()))
+    last.status = seen.get(child, last.status)
+    if seen:
+        events.write("memory_tree", **memory.tree_fields(seen))
 
 
 def write_last_sample(events: Events, last: Last) -> None:
