@@ -6,9 +6,12 @@ import signal
 
 
 class RunnerError(Exception):
-    """The run cannot go on; the message says what, where and what mends it."""
+    """The run cannot go on; the message says what, where and what mends it. `type` is that of the `error` event of a
+    serving run.
+    """
 
     exit_code = 1
+    type = "runner"
 
 
 class SpecError(RunnerError):
@@ -21,6 +24,7 @@ class PinFailed(RunnerError):
     """What is here is not what the spec pins. Nothing was measured."""
 
     exit_code = 3
+    type = "pin"
 
 
 class NotWritten(RunnerError):
@@ -37,6 +41,8 @@ class ServingFailed(RunnerError):
 
 class Terminated(RunnerError):
     """The runner was told to stop by a signal."""
+
+    type = "Terminated"
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)

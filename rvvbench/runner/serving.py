@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 from . import environment, hardware, memory, pins, supervisor
 from .child import Child
 from .events import Events
-from .failure import PinFailed, RunnerError, ServingFailed, Terminated
+from .failure import RunnerError, Terminated
 from .free_port import free_port
 from .log_tail import log_tail
 from .server_arguments import flags
@@ -146,16 +146,12 @@ async def watch(run: Run, server: Child) -> NoReturn:
 def tell(run: Run, error: BaseException) -> int:
     """Write the `error` event; the exit code."""
     error = cause(error)
-    if isinstance(error, ServingFailed):
-        kind = error.type
-    elif isinstance(error, PinFailed):
-        kind = "pin"
-    else:
-        kind = "Terminated" if isinstance(error, Terminated) else "runner"
-    expected = isinstance(error, RunnerError)
-    message = str(error) if expected else f"{type(error).__name__}: {error}"
-    run.error(kind, message, None if expected else "".join(traceback.format_exception(error)))
-    return error.exit_code if isinstance(error, RunnerError) else 1
+    if isinstance(error, RunnerError):
+        run.error(error.type, str(error))
+        return error.exit_code
+    trace = "".join(traceback.format_exception(error))
+    run.error(RunnerError.type, f"{type(error).__name__}: {error}", trace)
+    return RunnerError.exit_code
 
 
 def cause(error: BaseException) -> BaseException:
