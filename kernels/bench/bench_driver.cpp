@@ -1,7 +1,7 @@
 // Times operators on the machine that it runs on, one thread, with hardware counters where there
 // are any.
 //
-//   bench_driver --list                  one line a kernel of the registry, see workload.h
+//   bench_driver --list                    one line a kernel of the registry, see workload.h
 //   bench_driver REPEATS MIN_NS CASE...    per case REPEATS timings, each of as many calls as take
 //                                          MIN_NS or more
 //
@@ -13,13 +13,10 @@
 
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <exception>
-#include <stdexcept>
+#include <string>
 
 #include "counters.h"
-#include "workload.h"
+#include "driver.h"
 
 namespace kernel_bench {
 namespace {
@@ -69,17 +66,10 @@ std::string count(const Workload& work, int64_t calls) {
   return text;
 }
 
-void time_case(const Case& of, int64_t repeats, int64_t min_ns) {
-  Workload work;
-  try {
-    work = make_workload(of);
-  } catch (const std::invalid_argument& error) {
-    std::printf("{\"case\": \"%s\", \"error\": \"%s\"}\n", of.text.c_str(), error.what());
-    return;
-  }
-  const int64_t calls = calls_for(work, min_ns);
+void time_case(const Case& of, const Workload& work, const int64_t* numbers) {
+  const int64_t calls = calls_for(work, numbers[1]);
   std::string times;
-  for (int64_t i = 0; i < repeats; ++i) {
+  for (int64_t i = 0; i < numbers[0]; ++i) {
     times += (i == 0 ? "" : ", ") + std::to_string(time_ns(work, calls));
   }
   std::printf(
@@ -87,32 +77,12 @@ void time_case(const Case& of, int64_t repeats, int64_t min_ns) {
       "\"counters\": {%s}}\n",
       of.text.c_str(), work.kernel.c_str(), static_cast<long long>(work.macs),
       static_cast<long long>(calls), times.c_str(), count(work, calls).c_str());
-  std::fflush(stdout);
-}
-
-int run(int argc, char** argv) {
-  if (argc == 2 && std::strcmp(argv[1], "--list") == 0) {
-    list_kernels();
-    return 0;
-  }
-  const long long repeats = argc > 3 ? std::strtoll(argv[1], nullptr, 10) : 0;
-  const long long min_ns = argc > 3 ? std::strtoll(argv[2], nullptr, 10) : 0;
-  if (repeats <= 0 || min_ns <= 0) {
-    std::fprintf(stderr, "usage: bench_driver --list | REPEATS MIN_NS CASE...\n");
-    return 2;
-  }
-  for (int i = 3; i < argc; ++i) time_case(parse_case(argv[i]), repeats, min_ns);
-  return 0;
 }
 
 }  // namespace
 }  // namespace kernel_bench
 
 int main(int argc, char** argv) {
-  try {
-    return kernel_bench::run(argc, argv);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return 2;
-  }
+  return kernel_bench::drive(argc, argv, "bench_driver --list | REPEATS MIN_NS CASE...", 2,
+                             kernel_bench::time_case);
 }
