@@ -2,37 +2,17 @@
 
 from __future__ import annotations
 
-import platform
-import zipfile
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from rvvbench.engine.container import ContainerSpec, Mount, run_container
-from rvvbench.provide.kernels import Build, build_kernels
-from rvvbench.target.select import host_arch
-
-TIMEOUT_S = 300.0
+from rvvbench.engine.container import ContainerExit
 
 
 @pytest.mark.container
 def test_attention_is_right_refuses_what_is_out_of_range_and_says_what_it_writes(
-    build_of: Callable[[str], Build], tmp_path: Path
+    check_in_image: Callable[[str], ContainerExit],
 ) -> None:
-    build = build_of(host_arch(platform.machine()))
-    wheel = build_kernels(build, progress=lambda text: None)
-    with zipfile.ZipFile(wheel.path) as archive:
-        archive.extractall(tmp_path)
-    ended = run_container(
-        build.engine,
-        ContainerSpec(
-            image=build.runtime_image.image_id,
-            command=("python3", "/checks/attention_in_image.py"),
-            env={"PYTHONPATH": "/site"},
-            mounts=(Mount(tmp_path, "/site"), Mount(Path(__file__).parent, "/checks")),
-            timeout_s=TIMEOUT_S,
-        ),
-    )
+    ended = check_in_image("attention_in_image.py")
     assert ended.exit_code == 0, ended.output
     assert "as they should be" in ended.output
