@@ -5,12 +5,10 @@
 //   score      s_t: head + 2 roundings of a sum of products, the query scaled before:
 //              |ds_t| <= gamma(head + 2) * scale * sum |q_i k_ti|; a cap adds at most 8 u cap
 //   weight     p_t = exp(s_t - m): the difference is rounded (u |s_t - m|), the exponential is
-//   within
-//              2 ulp (4 u); each new block multiplies by exp(m_old - m_new), whose differences add
-//              up to less than the spread of the scores: (6 u) a block and u spread
+//              within 2 ulp (4 u); each new block multiplies by exp(m_old - m_new), whose
+//              differences add up to less than the spread of the scores: (6 u) a block and u spread
 //   merging    a split's logarithm is rounded, added to its maximum and subtracted from the
-//   highest:
-//              4 u (|m| + log(tokens)) and another exponential
+//              highest: 4 u (|m| + log(tokens)) and another exponential
 // so that the relative error of p_t is at most
 //   d_t = |ds_t| + u (2 |s_t - m| + spread) + 6 u (blocks + 2) + 4 u (max |s| + log(tokens)).
 // The output sum w_t v_t, w = p / sum p, then is off by at most

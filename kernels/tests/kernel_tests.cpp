@@ -1,8 +1,8 @@
 // Holds every kernel of the registry that this CPU can run against float64 references.
 //
 //   kernel_tests                 runs everything; exit code 1 when something is wrong
-//   kernel_tests --list          one line a kernel: name, what it needs, "available" or
-//   "unavailable" kernel_tests --kernel NAME   only that kernel
+//   kernel_tests --list          one line a kernel: name, what it needs, available or unavailable
+//   kernel_tests --kernel NAME   only that kernel
 //
 // The last line is a JSON object: {"vlen_bits", "rvv", "zvfh", "cases", "failures", "hashes":
 // {group: hash}, "kernels": {name: cases}, "dispatch": {group: {rows: name}}}.

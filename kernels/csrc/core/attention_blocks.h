@@ -24,9 +24,11 @@
 //                                        maxima(); careful where that was not true
 //   totals(sums, rows, out)              out[row]: its sums added up
 //   renew(maximum, reference, factor, rows)  maximum -> max(maximum, reference), then reference
-//                                        -> what to subtract from scores, factor as of
-//   online_softmax.h normalised(row, count, by, out)      out[count] = row * by, FP32 store(row,
-//   count, by, out)           out[count] = round(row * by)
+//                                        -> what to subtract from scores, factor -> exp(maximum
+//                                        before - that), as online_softmax.h has it
+//   normalisers(sum, out, rows)          out[row] = softmax_normaliser(sum[row])
+//   normalised(row, count, by, out)      out[count] = row * by, FP32
+//   store(row, count, by, out)           out[count] = round(row * by)
 //
 // Extending, a tile of keys is converted once for all queries of a unit; decoding, keys are
 // converted where up to kQueryTile queries of a group multiply them. Products accumulate in
