@@ -8,8 +8,6 @@ from rvvbench.errors import EnvironmentLacks
 from rvvbench.manifest.models import PROJECTIONS, Variant
 from rvvbench.manifest.resolve import Resolved
 from rvvbench.manifest.shapes import projection_shapes
-from rvvbench.observe.kernel_files import Roots, read_table
-from rvvbench.observe.machine import kib_to_bytes
 from rvvbench.workload.provision import Provision
 
 WEIGHTS = (".safetensors", ".bin", ".pt")
@@ -34,14 +32,14 @@ def need(resolved: Resolved, variant: Variant, checkpoint_bytes: int) -> Need:
     return Need(checkpoint_bytes, sum(shapes[name].packed_bytes for name in PROJECTIONS if name in packed))
 
 
-def check_memory(resolved: Resolved, provision: Provision, *, available: int | None = None) -> None:
+def check_memory(resolved: Resolved, provision: Provision, available_bytes: int | None) -> None:
     """Raise EnvironmentLacks where a variant's weights alone exceed the board's memory limit or the available memory
-    (`available` bytes; asked of the kernel where None, and not checked where it does not say).
+    (None, not known: not checked).
     """
     weights = sum(size for name, (_, size) in provision.checkpoint_dir.files.items() if name.endswith(WEIGHTS))
     limits = [
         (resolved.board.memory_limit_bytes, f"the memory limit of board {resolved.board.name}"),
-        (_available_bytes() if available is None else available, "the available memory of this machine"),
+        (available_bytes, "the available memory of this machine"),
     ]
     for variant in resolved.variants:
         wanted = need(resolved, variant, weights)
@@ -58,7 +56,3 @@ def check_memory(resolved: Resolved, provision: Provision, *, available: int | N
 
 def _mib(count: int) -> str:
     return f"{count / 1024**2:,.0f} MiB"
-
-
-def _available_bytes() -> int | None:
-    return kib_to_bytes(read_table(Roots().proc / "meminfo", ":").get("MemAvailable"))

@@ -39,15 +39,17 @@ def following(path: Path, told: Told, progress: Progress) -> Iterator[None]:
     def look() -> None:
         nonlocal read
         try:
-            data = path.read_bytes()
+            with path.open("rb") as file:
+                file.seek(read)
+                data = file.read()
         except OSError:
             return
         whole = data[: data.rfind(b"\n") + 1]
-        for event in parse_events(whole[read:]).events:
+        for event in parse_events(whole).events:
             said = told(event)
             if said is not None:
                 (progress.result if said.stays else progress.line)(said.text)
-        read = len(whole)
+        read += len(whole)
 
     def follow() -> None:
         while not done.wait(POLL_S):

@@ -12,7 +12,7 @@ from rvvbench.engine.service import Engine
 from rvvbench.errors import EnvironmentLacks, ManifestError
 from rvvbench.manifest.lock import LockFile
 from rvvbench.manifest.models import DebianSource, GitSource, Stack, WheelSource
-from rvvbench.manifest.resolve import Resolved
+from rvvbench.manifest.resolve import Resolved, resolved_commit
 from rvvbench.manifest.source import Document
 from rvvbench.progress import Progress
 from rvvbench.provide.checkpoint import CheckpointDir, PinnedFile, SyntheticModel, ensure_hub, ensure_synthetic
@@ -127,7 +127,7 @@ def provide(resolved: Resolved, target: Target, engine: Engine, *, state_dir: Pa
 def git_sources(stack: Stack, places: Document, lock: LockFile) -> list[Source]:
     """The parts of a stack that are built from git, at the commits that manifest or lock pin.
 
-    Raises ManifestError at a commit that nobody has resolved, and where the lock pins another repository or branch.
+    Raises ManifestError as `resolved_commit` does, and where the lock pins another repository or branch.
     """
     sources = []
     for part in DISTRIBUTIONS:
@@ -143,21 +143,8 @@ def git_sources(stack: Stack, places: Document, lock: LockFile) -> list[Source]:
                 where=lock.document.where(("git", name)),
                 mend="rvvbench lock",
             )
-        pinned = {commit for commit in (source.commit, locked.commit if locked else None) if commit}
-        if len(pinned) > 1:
-            raise ManifestError(
-                f"the commit of {part} in the manifest is {source.commit}, but the lock has another "
-                f"({lock.document.where(('git', name, 'commit'))})",
-                where=places.where((part, "commit")),
-                mend="correct the one that is wrong, or run `rvvbench lock` if the manifest was changed on purpose",
-            )
-        if not pinned:
-            raise ManifestError(
-                f"the commit of {part} (branch {source.branch} of {source.url}) was never resolved",
-                where=places.where((part, "commit")),
-                mend="rvvbench lock",
-            )
-        sources.append(Source(part, source.url, source.branch, pinned.pop()))
+        commit = resolved_commit(stack, places, lock, part)
+        sources.append(Source(part, source.url, source.branch, commit))
     return sources
 
 

@@ -62,7 +62,8 @@ def run(
     as they happen; an interrupted run leaves them in `runs/<run_id>/`, and no record. Raises EnvironmentLacks before
     anything runs where a variant cannot fit into memory.
     """
-    check_memory(resolved, provision)
+    before = snapshot()
+    check_memory(resolved, provision, before.memory_available_bytes)
     started = datetime.datetime.now(datetime.UTC)
     experiment = resolved.experiment
     run_dir = state_dir / "runs" / run_id
@@ -70,7 +71,6 @@ def run(
     job = job_of(resolved, target, Pins(provision.checkpoint_files, provision.kernels_sha256))
     place = Place(resolved, target, provision, engine, progress)
     observer = Observer.for_run(target.kind, interval_s=max(experiment.sample_interval_s, 1.0))
-    before = snapshot().plain()
     measured: dict[str, list[Measured]] = {variant.name: [] for variant in resolved.variants}
     notes = list(provision.notes)
     for index in range(experiment.fresh_processes):
@@ -85,7 +85,7 @@ def run(
             notes += [f"{row}, process {index}: {problem}" for problem in problems(ended, resolved)]
             read = read_events(folder / "out" / EVENTS_NAME)
             measured[variant.name].append(Measured(read, ended.exit_code, watch))
-    after = snapshot().plain()
+    after = snapshot()
     rows = [row for variant in resolved.variants for row in job.rows(variant, measured[variant.name])]
     record = build_record(
         run_id=run_id,
@@ -98,8 +98,8 @@ def run(
         pins=provision.pins(),
         environment=environment(target, resolved.board),
         machine=machine_facts(),
-        conditions_before=before,
-        conditions_after=after,
+        conditions_before=before.plain(),
+        conditions_after=after.plain(),
         image=provision.image.of_record(),
         rows=rows,
         replay=replay,
