@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby, pairwise
 from typing import Any, TypeGuard
 
@@ -55,7 +56,7 @@ class RequestTimeline:
         """Output tokens that were received."""
         return sum(chunk.tokens for chunk in self.chunks)
 
-    @property
+    @cached_property
     def arrivals(self) -> tuple[Chunk, ...]:
         """The moments at which tokens came: empty chunks left out, chunks of one read taken together."""
         full = (chunk for chunk in self.chunks if chunk.tokens)
@@ -106,11 +107,15 @@ def requests(events: Events, load: str | None = None) -> tuple[RequestTimeline, 
         name, id_ = event.get("event"), event.get("request")
         if name in _REQUEST_EVENTS and isinstance(id_, str):
             by_id.setdefault(id_, {kind: [] for kind in _REQUEST_EVENTS})[str(name)].append(event)
-    timelines = (_timeline(id_, kinds) for id_, kinds in by_id.items() if kinds["request_start"])
-    return tuple(timeline for timeline in timelines if load is None or timeline.load == load)
+    started = ((id_, kinds) for id_, kinds in by_id.items() if kinds["request_start"])
+    return tuple(_timeline(id_, kinds) for id_, kinds in started if load is None or _load_of(kinds) == load)
 
 
 _REQUEST_EVENTS = ("request_start", "request_sent", "chunk", "request_end", "request_error")
+
+
+def _load_of(kinds: Mapping[str, list[Mapping[str, Any]]]) -> str:
+    return str(kinds["request_start"][0].get("load"))
 
 
 def _timeline(id_: str, kinds: Mapping[str, list[Mapping[str, Any]]]) -> RequestTimeline:
@@ -143,10 +148,10 @@ def _timeline(id_: str, kinds: Mapping[str, list[Mapping[str, Any]]]) -> Request
     if end is not None and (type(end.get("tokens")) is not int or end["tokens"] != came):
         problems.append(f"its request_end event says {end.get('tokens')} tokens, {came} came")
     reason = end.get("finish_reason") if end else None
-    digest, load = start.get("input_sha256"), start.get("load")
+    digest = start.get("input_sha256")
     return RequestTimeline(
         id=id_,
-        load=str(load),
+        load=_load_of(kinds),
         scheduled_ns=scheduled_ns,
         input_tokens=count(start, "input_tokens"),
         output_len=count(start, "output_len"),
