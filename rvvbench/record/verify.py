@@ -12,7 +12,7 @@ from rvvbench.record.figure_set import derive
 from rvvbench.record.finding import Finding
 from rvvbench.record.identity import digest, identity
 from rvvbench.record.origin import misplaced
-from rvvbench.record.schema import Expected, Figure, Process, Record, Row, RowFigure, Validity
+from rvvbench.record.schema import Figure, Process, Record, Row, RowFigure, Validity
 from rvvbench.record.tokens import agreement_of
 from rvvbench.record.validity import assess
 
@@ -38,22 +38,22 @@ def _whole(record: Record) -> Iterator[Finding]:
 
 def _row(row: Row) -> Iterator[Finding]:
     where = f"row {row.name}"
-    for process in row.processes:
-        yield from _process(f"{where}, process {process.index}", process, row.expected)
-    # Derived from the events, not from the stored figures: a figure that was changed in both places must still show.
     derived = [derive(process.events, row.expected) for process in row.processes]
+    for process, figures in zip(row.processes, derived, strict=True):
+        yield from _process(f"{where}, process {process.index}", process, figures)
+    # From what was derived, not from the stored figures: a figure that was changed in both places must still show.
     yield from _figures(where, row.figures, row_figures(derived, row.expected))
     validity = assess(row)
     if validity != row.validity:
         yield Finding("validity", where, f"stored {_said(row.validity)}; the events say {_said(validity)}")
 
 
-def _process(where: str, process: Process, expected: Expected) -> Iterator[Finding]:
+def _process(where: str, process: Process, derived: Mapping[str, Figure]) -> Iterator[Finding]:
     if digest(list(process.events)) != process.events_sha256:
         yield Finding("events", where, "the raw events are not those that were written")
     if (process.exit_code, process.signal) != exit_status(process.events):
         yield Finding("exit-status", where, "the stored exit status is not the one in the events")
-    yield from _figures(where, process.figures, derive(process.events, expected))
+    yield from _figures(where, process.figures, derived)
 
 
 def _figures(
