@@ -98,9 +98,9 @@ def definitions_table(record: Record) -> DefinitionsTable:
 
 def _lines(row: Row) -> Iterator[DefinitionLine]:
     yield DefinitionLine(row.name, OURS, {metric: _ours(row.figures[f"{metric}_median_s"]) for metric in METRICS})
-    asked = [_requests(row, process) for process in row.processes]
+    servers = [_as_tools(row, _requests(row, process)) for process in row.processes]
     for tool in TOOLS:
-        times = {metric: _over_servers([_as_tool(row, one, tool, metric) for one in asked]) for metric in METRICS}
+        times = {metric: _over_servers([server[tool][metric] for server in servers]) for metric in METRICS}
         yield DefinitionLine(row.name, tool, times)
 
 
@@ -113,12 +113,19 @@ def _requests(row: Row, process: Process) -> tuple[RequestTimeline, ...]:
     return requests(process.events, row.expected.load.name if row.expected.load else None)
 
 
-def _as_tool(row: Row, asked: Sequence[RequestTimeline], tool: str, metric: str) -> Time:
+def _as_tools(row: Row, asked: Sequence[RequestTimeline]) -> dict[str, dict[str, Time]]:
+    """By tool and metric."""
+    return {
+        tool: {metric: _as_tool(row, asked, tool, metric, times[metric]) for metric in METRICS}
+        for tool, times in medians_s(asked).items()
+    }
+
+
+def _as_tool(row: Row, asked: Sequence[RequestTimeline], tool: str, metric: str, value_s: float | None) -> Time:
     id_ = f"{metric}.as_{tool}/1"
     id_ = emulated_id(id_) if row.expected.emulated else id_
-    value = medians_s(asked)[tool][metric]
-    if value is not None:
-        return Time(value, id_)
+    if value_s is not None:
+        return Time(value_s, id_)
     reason = "no request" if not asked else "no gap between chunks"
     for one in asked:
         figure: Figure = getattr(definitions(one)[tool], metric)
@@ -144,12 +151,11 @@ def _cross(row: Row, process: Process) -> Iterator[CrossLine]:
         if row.concurrency is None or option(event, "--max-concurrency") != str(row.concurrency):
             continue
         asked = _requests(row, process)
+        as_sglang = _as_tools(row, asked)["sglang"]
         for metric in (*METRICS, "e2e"):
             ours = _ours(process.figures[f"{metric}_median_s"])
             tool = _of_the_tool(event, "e2e_latency" if metric == "e2e" else metric)
-            as_tool = Time(None, "-", "no other definition of it is kept")
-            if metric in METRICS:
-                as_tool = _as_tool(row, asked, "sglang", metric)
+            as_tool = as_sglang.get(metric, Time(None, "-", "no other definition of it is kept"))
             like = as_tool if as_tool.value_s is not None else ours
             difference = _difference_percent(tool.value_s, like.value_s)
             said = note(metric, difference, len(asked), event.get("requests"))
