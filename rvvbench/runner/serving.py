@@ -74,9 +74,8 @@ async def serve(
     stopped_by = end_on_signals()
     server = Child(argv, environ=environ, log=run.log)
     try:
-        run.server = server
         run.emulated = memory.emulated(server.pid)
-        run.events.write("process_start", t_ns=server.started_ns, **run.start_fields())
+        run.events.write("process_start", t_ns=server.started_ns, **run.start_fields(server))
         await unless_it_dies(run, server, steps(run, server, environ, found, prompt))
         code = 1 if run.failed else 0
     except BaseException as error:

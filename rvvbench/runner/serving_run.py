@@ -29,7 +29,6 @@ class Run:
     log: Path
     phase: str = "pins"
     port: int = 0
-    server: Child | None = None
     emulated: bool = False
     workers: dict[int, str] = field(default_factory=dict)
     failed: bool = False
@@ -44,10 +43,9 @@ class Run:
         """A connection breaks before the process that held it can be seen to have ended; by then it can."""
         return 2 * self.look_s + 0.1
 
-    def start_fields(self) -> dict[str, Any]:
+    def start_fields(self, server: Child) -> dict[str, Any]:
         """The fields of the `process_start` event."""
-        assert self.server is not None
-        return {"unix_s": time.time(), "server_pid": self.server.pid, "port": self.port, "argv": self.server.argv}
+        return {"unix_s": time.time(), "server_pid": server.pid, "port": self.port, "argv": server.argv}
 
     def came(self, event: str, server: Child) -> None:
         """Write that the server has come to `event`, by one look at the clock."""
