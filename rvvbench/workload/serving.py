@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +12,10 @@ from rvvbench.manifest.models import Serving, Variant
 from rvvbench.manifest.resolve import Resolved
 from rvvbench.manifest.routing import allowed_routes
 from rvvbench.record.build import build_row
+from rvvbench.record.request_figures import decode_rate, e2e_s, ttft_s
+from rvvbench.record.request_timeline import requests as timelines
 from rvvbench.record.schema import PACKED_LINEAR_OP, Expected, ExpectedLoad, Heading, Row
+from rvvbench.record.timeline import NotMeasuredError
 from rvvbench.target.select import Target
 from rvvbench.workload.follow import Say
 from rvvbench.workload.job import Measured
@@ -160,14 +164,15 @@ class ServingJob:
 
 @dataclass
 class Story:
-    """Tells a person of the server's start, and of every measured request when it has ended."""
+    """Tells a person of the server's start, and of every measured request when it has ended: by the definitions of the
+    table, so that both say the same.
+    """
 
     requests: int
     output_len: int
-    _measured: set[str] = field(default_factory=set)
-    _load: str = ""
+    _measuring: bool = False
     _ended: int = 0
-    _times_ns: dict[str, list[int]] = field(default_factory=dict)
+    _asked: dict[str, _Asked] = field(default_factory=dict)
 
     def __call__(self, event: Mapping[str, Any]) -> Say | None:
         match event.get("event"):
@@ -179,12 +184,8 @@ class Story:
                 return Say(f"server ready after {event.get('seconds', 0.0):.1f} s", stays=True)
             case "load_start":
                 return self._started(event)
-            case "request_sent":
-                self._times_ns[str(event.get("request"))] = [int(event.get("t_ns") or 0)]
-            case "chunk" if event.get("token_ids"):
-                return self._token(event)
-            case "request_end":
-                return self._ended_well(event)
+            case "request_start" | "request_sent" | "chunk" | "request_end":
+                return self._of_a_request(event)
             case "request_error":
                 return Say(f"{event.get('request')}: failed: {event.get('message')}", stays=True)
             case "cross_check":
@@ -196,27 +197,37 @@ class Story:
         return None
 
     def _started(self, event: Mapping[str, Any]) -> Say:
-        self._load, self._ended = str(event.get("load")), 0
-        if event.get("measured") is not True:
-            return Say(f"{self._load}: {event.get('requests')} requests")
-        self._measured.add(self._load)
-        return Say(f"measuring {self._load}: {event.get('requests')} requests")
+        self._measuring, self._ended = event.get("measured") is True, 0
+        return Say(f"{'measuring ' if self._measuring else ''}{event.get('load')}: {event.get('requests')} requests")
 
-    def _token(self, event: Mapping[str, Any]) -> Say:
+    def _of_a_request(self, event: Mapping[str, Any]) -> Say | None:
         name = str(event.get("request"))
-        times = self._times_ns.setdefault(name, [int(event.get("t_ns") or 0)])
-        times += [int(event.get("t_ns") or 0)] * len(event.get("token_ids") or ())
-        return Say(f"{name}: token {len(times) - 1} of {self.output_len}")
-
-    def _ended_well(self, event: Mapping[str, Any]) -> Say | None:
-        name = str(event.get("request"))
-        times = self._times_ns.pop(name, [])
-        if self._load not in self._measured or len(times) < 2:
+        asked = self._asked.setdefault(name, _Asked())
+        asked.events.append(event)
+        if event.get("event") == "request_end":
+            del self._asked[name]
+            return self._ended_well(asked) if self._measuring else None
+        if not event.get("token_ids"):
             return None
-        self._ended += 1
-        ttft_s = (times[1] - times[0]) / 1e9
-        text = f"{name}: TTFT {ttft_s:.3f} s, {len(times) - 1} tokens in {(times[-1] - times[0]) / 1e9:.3f} s"
-        if times[-1] > times[1]:
-            after_first = sum(1 for t_ns in times[1:] if t_ns > times[1])
-            text += f", then {after_first * 1e9 / (times[-1] - times[1]):.2f} tok/s"
-        return Say(f"{text} ({self._ended} of {self.requests})", stays=True)
+        asked.tokens += len(event["token_ids"])
+        return Say(f"{name}: token {asked.tokens} of {self.output_len}")
+
+    def _ended_well(self, asked: _Asked) -> Say | None:
+        for request in timelines(asked.events):
+            try:
+                text = f"{request.id}: TTFT {ttft_s(request):.3f} s, {request.tokens} tokens in {e2e_s(request):.3f} s"
+            except NotMeasuredError:
+                return None
+            with suppress(NotMeasuredError):  # all tokens came at once
+                text += f", then {decode_rate(request):.2f} tok/s"
+            self._ended += 1
+            return Say(f"{text} ({self._ended} of {self.requests})", stays=True)
+        return None
+
+
+@dataclass
+class _Asked:
+    """A request that is in flight: its events so far, and the tokens in them."""
+
+    events: list[Mapping[str, Any]] = field(default_factory=list)
+    tokens: int = 0

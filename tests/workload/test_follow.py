@@ -21,23 +21,37 @@ def test_a_person_hears_of_loading_warming_up_and_every_token() -> None:
     assert told({"event": "memory_tree"}) is None
 
 
+def asked(name: str, *tokens: tuple[int, list[int]]) -> list[dict[str, Any]]:
+    """The events of a request that is sent at 0 s; `tokens` are the seconds and ids of its chunks."""
+    common = {"request": name, "load": name.partition("-")[0]}
+    last_ns = tokens[-1][0] * 1_000_000
+    return [
+        {"event": "request_start", **common, "t_ns": 0, "scheduled_ns": 0, "input_tokens": 64, "output_len": 3},
+        {"event": "request_sent", **common, "t_ns": 0},
+        *({"event": "chunk", **common, "token_ids": ids, "t_ns": ms * 1_000_000} for ms, ids in tokens),
+        {"event": "request_end", **common, "t_ns": last_ns, "tokens": sum(len(ids) for _, ids in tokens)},
+    ]
+
+
 def test_of_a_server_every_measured_request_stays_to_be_read() -> None:
     told = Story(requests=1, output_len=3)
     events: list[dict[str, Any]] = [
         {"event": "load_start", "load": "c1-warmup", "measured": False, "requests": 1},
-        {"event": "request_sent", "request": "w", "t_ns": 0},
-        {"event": "chunk", "request": "w", "token_ids": [1], "t_ns": 10},
-        {"event": "request_end", "request": "w", "t_ns": 10},
+        *asked("w", (10, [1])),
         {"event": "load_start", "load": "c1", "measured": True, "requests": 1},
-        {"event": "request_sent", "request": "c1-0", "t_ns": 0},
-        {"event": "chunk", "request": "c1-0", "token_ids": [], "t_ns": 1_000_000_000},
-        {"event": "chunk", "request": "c1-0", "token_ids": [7], "t_ns": 2_000_000_000},
-        {"event": "chunk", "request": "c1-0", "token_ids": [8], "t_ns": 2_500_000_000},
-        {"event": "chunk", "request": "c1-0", "token_ids": [9], "t_ns": 3_000_000_000},
-        {"event": "request_end", "request": "c1-0", "t_ns": 3_000_000_000},
+        *asked("c1-0", (1000, []), (2000, [7]), (2500, [8]), (3000, [9])),
     ]
-    stayed = [said.text for said in map(told, events) if said is not None and said.stays]
+    said = [one for one in map(told, events) if one is not None]
+    stayed = [one.text for one in said if one.stays]
     assert stayed == ["c1-0: TTFT 2.000 s, 3 tokens in 3.000 s, then 2.00 tok/s (1 of 1)"]
+    assert [one.text for one in said if "token " in one.text][-1] == "c1-0: token 3 of 3"
+
+
+def test_a_request_whose_tokens_came_at_once_has_no_rate() -> None:
+    told = Story(requests=2, output_len=3)
+    events = [{"event": "load_start", "load": "c1", "measured": True, "requests": 2}, *asked("c1-0", (1500, [7, 8, 9]))]
+    stayed = [said.text for said in map(told, events) if said is not None and said.stays]
+    assert stayed == ["c1-0: TTFT 1.500 s, 3 tokens in 1.500 s (1 of 2)"]
 
 
 def test_a_request_that_failed_stays_to_be_read_with_its_reason() -> None:
