@@ -193,8 +193,8 @@ def _pins(resolved: Resolved, data: dict[str, Any]) -> Iterator[tuple[str, str]]
     for part in ("pytorch", "sglang"):
         source = data["stack"][part]
         if source["kind"] == "git":
-            commit = commit_of(resolved, part) or "commit not resolved yet"
-            yield part, f"{source['url']} {source['branch']} {commit}"
+            commit = commit_of(resolved.stack, resolved.stack_document, resolved.lock, part)
+            yield part, f"{source['url']} {source['branch']} {commit or 'commit not resolved yet'}"
         elif source["kind"] == "wheel":
             yield part, f"{source['filename']} sha256 {source['sha256']}"
         else:

@@ -128,35 +128,47 @@ def check_pins(resolved: Resolved) -> None:
                 places.where(("wheels", f"{resolved.stack.name}/{part}", "sha256")),
             )
         if isinstance(source, GitSource):
-            locked_git = lock.git.get(f"{resolved.stack.name}/{part}")
-            if source.commit and locked_git and locked_git.commit:
-                _agree(
-                    "commit",
-                    source.commit,
-                    here.where((part, "commit")),
-                    locked_git.commit,
-                    places.where(("git", f"{resolved.stack.name}/{part}", "commit")),
-                )
+            commit_of(resolved.stack, here, resolved.lock, part)
 
 
-def commit_of(resolved: Resolved, part: str) -> str | None:
-    """The commit that the stack's git source `part` is pinned to, from manifest or lock; None while unresolved."""
-    source = getattr(resolved.stack, part)
-    locked = resolved.lock.lock.git.get(f"{resolved.stack.name}/{part}")
+def commit_of(stack: Stack, places: Document, lock: LockFile, part: str) -> str | None:
+    """The commit that the stack's git source `part` is pinned to, from manifest or lock; None while unresolved.
+
+    Raises ManifestError where the two have different ones.
+    """
+    source = getattr(stack, part)
+    name = f"{stack.name}/{part}"
+    locked = lock.lock.git.get(name)
+    if source.commit and locked and locked.commit:
+        _agree(
+            f"commit of {part}",
+            source.commit,
+            places.where((part, "commit")),
+            locked.commit,
+            lock.document.where(("git", name, "commit")),
+        )
     commit: str | None = source.commit or (locked.commit if locked else None)
+    return commit
+
+
+def resolved_commit(stack: Stack, places: Document, lock: LockFile, part: str) -> str:
+    """As `commit_of`; raises ManifestError at a null that nobody has resolved yet."""
+    commit = commit_of(stack, places, lock, part)
+    if commit is None:
+        source = getattr(stack, part)
+        raise ManifestError(
+            f"the commit of {part} (branch {source.branch} of {source.url}) was never resolved",
+            where=places.where((part, "commit")),
+            mend="rvvbench lock",
+        )
     return commit
 
 
 def require_resolved(resolved: Resolved) -> None:
     """Refuse a stack with a commit that nobody has resolved yet; raises ManifestError at the null."""
     for part in ("pytorch", "sglang"):
-        source = getattr(resolved.stack, part)
-        if isinstance(source, GitSource) and commit_of(resolved, part) is None:
-            raise ManifestError(
-                f"the commit of {part} (branch {source.branch} of {source.url}) was never resolved",
-                where=resolved.stack_document.where((part, "commit")),
-                mend="rvvbench lock",
-            )
+        if isinstance(getattr(resolved.stack, part), GitSource):
+            resolved_commit(resolved.stack, resolved.stack_document, resolved.lock, part)
 
 
 def _agree(what: str, declared: str, declared_at: str, locked: str, locked_at: str) -> None:
@@ -169,15 +181,14 @@ def _agree(what: str, declared: str, declared_at: str, locked: str, locked_at: s
 
 
 def _check_coming(experiment: Experiment, document: Document) -> None:
-    for name in experiment.variants:
-        if name in experiment.coming_variants:
-            raise ManifestError(
-                f"the variant {name!r} belongs to this comparison, but this version of rvvbench cannot run it yet",
-                where=document.where(("variants",)),
-                mend=f"one of {', '.join(v for v in experiment.variants if v not in experiment.coming_variants)}"
-                if set(experiment.variants) - set(experiment.coming_variants)
-                else "rvvbench list names the variants that there are",
-            )
+    coming = [name for name in experiment.variants if name in experiment.coming_variants]
+    others = [name for name in experiment.variants if name not in coming]
+    for name in coming:
+        raise ManifestError(
+            f"the variant {name!r} belongs to this comparison, but this version of rvvbench cannot run it yet",
+            where=document.where(("variants",)),
+            mend=f"one of {', '.join(others)}" if others else "rvvbench list names the variants that there are",
+        )
 
 
 def _check_target(resolved: Resolved) -> None:

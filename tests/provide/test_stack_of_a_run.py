@@ -11,7 +11,9 @@ import pytest
 
 from rvvbench import project
 from rvvbench.errors import EnvironmentLacks, ManifestError
+from rvvbench.manifest.load import load_manifest
 from rvvbench.manifest.lock import load_lock, save_lock
+from rvvbench.manifest.models import Stack
 from rvvbench.manifest.resolve import Resolved, resolve
 from rvvbench.provide.stack_wheels import StackBuild, StackWheel
 from rvvbench.workload import provision
@@ -91,6 +93,16 @@ def test_a_null_commit_is_refused_at_its_line(manifests: Path) -> None:
     line = [number for number, content in enumerate(text, 1) if "commit: null" in content][1]
     assert caught.value.where == f"{manifests / 'stacks' / f'{STACK}.yaml'}:{line}"
     assert caught.value.mend == "rvvbench lock"
+
+
+def test_a_build_of_another_commit_than_the_locked_one_is_refused(manifests: Path) -> None:
+    path = manifests / "stacks" / f"{STACK}.yaml"
+    path.write_text(path.read_text().replace("commit: null", f"commit: {'e' * 40}", 1))
+    stack, document = load_manifest(manifests, "stacks", STACK, Stack)
+    with pytest.raises(ManifestError, match=f"commit of pytorch in the manifest is {'e' * 40}, but the lock") as caught:
+        git_sources(stack, document, load_lock(manifests))
+    assert f"{STACK}.yaml:" in str(caught.value.where)
+    assert COMMITS["pytorch"] in caught.value.cause
 
 
 def test_a_lock_of_another_repository_is_refused(manifests: Path) -> None:
