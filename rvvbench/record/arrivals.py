@@ -10,9 +10,9 @@ import random
 from collections.abc import Sequence
 
 from rvvbench.record.attestation import Event, Found
-from rvvbench.record.request_timeline import RequestTimeline, is_count
+from rvvbench.record.request_timeline import RequestTimeline
 from rvvbench.record.schema import ExpectedLoad
-from rvvbench.record.timeline import NS_PER_S
+from rvvbench.record.timeline import NS_PER_S, is_count
 
 DRAWN_AGAIN_NS = 1
 """A logarithm may differ in its last bit from one machine's library to another's, and a Poisson arrival then by this;

@@ -12,9 +12,8 @@ from itertools import pairwise
 from typing import Any
 
 from rvvbench.record.events import named
-from rvvbench.record.request_timeline import is_count
 from rvvbench.record.schema import Expected
-from rvvbench.record.timeline import NotMeasuredError
+from rvvbench.record.timeline import NotMeasuredError, is_count
 
 Found = Iterator[tuple[str, str]]
 """Pairs of a reason's id and its text."""

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rvvbench.record.events import named
-from rvvbench.record.request_timeline import is_count
 from rvvbench.record.server_checks import CROSS_CHECK
+from rvvbench.record.timeline import is_count
 
 EXPLAINED_PERCENT = 3.0
 """A larger difference than this is not one of definitions alone, whatever they are."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
+from rvvbench.record.attestation import named_of
 from rvvbench.record.finding import Finding
 from rvvbench.record.identity import canonical_json
 from rvvbench.record.plain_manifest import HEAD, at, packed_projections
@@ -48,15 +49,12 @@ def _seed_declared(row: Row, opened: Any) -> Iterator[Finding]:
     rate = canonical_json(["poisson", load.rate_per_s])
     one = next((x for x in opened if canonical_json([at(x, "arrivals"), at(x, "rate_per_s")]) == rate), None)
     seed = at(one, "seed")
-    drawn = [start.get("seed") for process in row.processes for start in _starts(process.events, load.name)]
+    starts = [start for process in row.processes for start in named_of(process.events, "load_start", load.name)]
+    drawn = [start.get("seed") for start in starts]
     said = [("expected.load.seed", load.seed)] if load.seed is not None else []
     for where, stored in (*said, *((f"load_start of {load.name}", stored) for stored in drawn)):
         if canonical_json(stored) != canonical_json(seed):
             yield Finding("declared", f"row {row.name}, {where}", f"is seed {stored}, the manifest's is {seed}")
-
-
-def _starts(events: Sequence[dict[str, Any]], load: str) -> list[dict[str, Any]]:
-    return [event for event in events if event.get("event") == "load_start" and event.get("load") == load]
 
 
 def routing_of_load(record: Record, row: Row, variant: dict[str, Any]) -> Iterator[Finding]:

@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from rvvbench.record.events import named
 from rvvbench.record.schema import Figure
 from rvvbench.record.timeline import (
     NS_PER_S,
@@ -21,6 +20,7 @@ from rvvbench.record.timeline import (
     NotMeasuredError,
     input_tokens,
     largest_reading,
+    largest_tree_rss,
     number,
     only,
     passes,
@@ -97,13 +97,6 @@ def _vm_hwm_bytes(events: Events) -> float:
 
 def _pss_bytes(events: Events) -> float:
     return largest_reading(events, "pss_bytes")
-
-
-def _tree_rss_bytes(events: Events) -> float:
-    samples = named(events, "memory_tree")
-    if not samples:
-        raise NotMeasuredError("no sample of the process tree's memory")
-    return max(number(sample, "rss_sum_bytes", "memory_tree") for sample in samples)
 
 
 _FIGURES: tuple[tuple[Definition, Callable[[Events], float]], ...] = (
@@ -245,7 +238,7 @@ _FIGURES: tuple[tuple[Definition, Callable[[Events], float]], ...] = (
             "between two samples is missed.",
             "max over samples of sum(RSS)",
         ),
-        _tree_rss_bytes,
+        largest_tree_rss,
     ),
     (
         Definition(

@@ -10,12 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby, pairwise
-from typing import Any, TypeGuard
+from typing import Any
 
 from rvvbench.record.events import named
-from rvvbench.record.timeline import Events
-
-_LARGEST = 2**63
+from rvvbench.record.timeline import Events, is_count
 
 
 @dataclass(frozen=True)
@@ -201,8 +199,3 @@ def _counts(chunks: list[Mapping[str, Any]], field: str, problems: list[str]) ->
     wrong = next(value for value in given if not is_count(value))
     problems.append(f"the server gave {field} {str(wrong)[:40]}, which is no count")
     return None
-
-
-def is_count(value: Any) -> TypeGuard[int]:
-    """A whole number that fits a clock or a counter."""
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _LARGEST

@@ -13,11 +13,11 @@ from rvvbench.record.attestation import Event, Found, kernel_reasons, named_of, 
 from rvvbench.record.client_lag import lag_reasons
 from rvvbench.record.events import named
 from rvvbench.record.phases import once, ordered
-from rvvbench.record.request_timeline import is_count, loads, requests
+from rvvbench.record.request_timeline import loads, requests
 from rvvbench.record.schema import Expected, Process
 from rvvbench.record.server_passes import pass_reasons
 from rvvbench.record.serving_validity import assess_load
-from rvvbench.record.timeline import NS_PER_S, NotMeasuredError
+from rvvbench.record.timeline import NS_PER_S, NotMeasuredError, is_count
 
 WARMUP = "-warmup"
 """A load's warm-up is the load of its name and this ending."""

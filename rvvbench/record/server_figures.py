@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from rvvbench.record.attestation import of_load
+from rvvbench.record.events import named
 from rvvbench.record.metrics import Definition, definition_of, twin
 from rvvbench.record.schema import Expected
 from rvvbench.record.server_passes import decoded_at_full_percent
-from rvvbench.record.timeline import Events, NotMeasuredError, largest_reading, number, only
+from rvvbench.record.timeline import Events, NotMeasuredError, largest_reading, largest_tree_rss, number, only
 
 NOT_OF_THE_SERVER = ("supervisor", "runner")
 """Roles whose memory is the harness's own."""
@@ -39,19 +40,14 @@ class Beneath:
         """
         for index, event in enumerate(self.events):
             if event.get("event") == "load_end" and event.get("load") == self.load:
-                after = [
-                    e for e in self.events[index + 1 :] if e.get("event") == "memory" and e.get("phase") == self.load
-                ]
-                return [*self.events[: index + 1], *after]
+                after = named(self.events[index + 1 :], "memory")
+                return [*self.events[: index + 1], *(one for one in after if one.get("phase") == self.load)]
         raise NotMeasuredError(f"load {self.load} did not end")
 
     def memory(self) -> Events:
         """The readings of the server's processes."""
-        return [
-            event
-            for event in self.up_to_the_end()
-            if event.get("event") == "memory" and event.get("role") not in NOT_OF_THE_SERVER
-        ]
+        readings = named(self.up_to_the_end(), "memory")
+        return [event for event in readings if event.get("role") not in NOT_OF_THE_SERVER]
 
 
 def _startup_s(one: Beneath) -> float:
@@ -85,10 +81,7 @@ def _largest_sum(one: Beneath, field: str) -> float:
 
 
 def _tree_rss_bytes(one: Beneath) -> float:
-    samples = [event for event in one.up_to_the_end() if event.get("event") == "memory_tree"]
-    if not samples:
-        raise NotMeasuredError("no sample of the process tree's memory")
-    return max(number(sample, "rss_sum_bytes", "memory_tree") for sample in samples)
+    return largest_tree_rss(one.up_to_the_end())
 
 
 def _decoded_at_full_percent(one: Beneath) -> float:

@@ -7,15 +7,14 @@ one row of each request that is decoding. Whichever arrives when, the rows are c
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from rvvbench.record.attestation import routed
+from rvvbench.record.attestation import Found, routed
 from rvvbench.record.plain_manifest import HEAD
 from rvvbench.record.schema import Expected, ExpectedLoad
 from rvvbench.record.timeline import NotMeasuredError
 
-Found = Iterator[tuple[str, str]]
 ByRows = Mapping[int, int]
 """Calls by rows (M)."""
 

@@ -64,7 +64,7 @@ def several_passes(events: Events) -> tuple[Pass, ...]:
 
 def _pass(event: Mapping[str, Any], what: str) -> Pass:
     start_ns, end_ns = event.get("start_ns"), event.get("end_ns")
-    if not _is_count(start_ns) or not _is_count(end_ns):
+    if not is_count(start_ns) or not is_count(end_ns):
         raise NotMeasuredError(f"{what} has no start_ns or end_ns in whole nanoseconds")
     if end_ns <= start_ns:
         raise NotMeasuredError(f"{what} ends at or before its start")
@@ -82,7 +82,7 @@ def only(events: Events, name: str) -> Mapping[str, Any]:
 def input_tokens(events: Events) -> int:
     """Input tokens of the whole batch, as the prefill counted them."""
     tokens = only(events, "prefill").get("input_tokens")
-    if not _is_count(tokens) or tokens == 0:
+    if not is_count(tokens) or tokens == 0:
         raise NotMeasuredError("the prefill event has no input_tokens")
     return tokens
 
@@ -100,6 +100,14 @@ def largest_reading(events: Events, field: str) -> float:
     return max(number(event, field, "memory") for event in readings)
 
 
+def largest_tree_rss(events: Events) -> float:
+    """Largest sampled sum of RSS over the process tree, in bytes. Raises NotMeasuredError where none was sampled."""
+    samples = named(events, "memory_tree")
+    if not samples:
+        raise NotMeasuredError("no sample of the process tree's memory")
+    return max(number(sample, "rss_sum_bytes", "memory_tree") for sample in samples)
+
+
 def number(event: Mapping[str, Any], field: str, what: str) -> float:
     """The positive number in `field`; raises NotMeasuredError, with the event's own reason where it gives one."""
     value = event.get(field)
@@ -109,7 +117,8 @@ def number(event: Mapping[str, Any], field: str, what: str) -> float:
     return float(value)
 
 
-def _is_count(value: Any) -> TypeGuard[int]:
+def is_count(value: Any) -> TypeGuard[int]:
+    """A whole number that fits a clock or a counter."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _LARGEST
 
 
