@@ -60,7 +60,7 @@ def ready(earlier: Moment, now: Moment, limits: Limits) -> list[Finding]:
             text = f"{zone} at {celsius / 1000:.1f} °C, at most {highest / 1000:.1f} °C may be"
             found.append(Finding("temperature", text))
     for name, device in (now.conditions.cooling or {}).items():
-        if slows_cpus(device) and device.state > 0:
+        if slows_cpus(device):
             found.append(Finding("cooling", f"{name} ({device.kind}) slows CPUs: state {device.state}, 0 belongs"))
     return found + _governors(now, limits)
 

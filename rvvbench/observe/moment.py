@@ -63,8 +63,8 @@ def parse_cpu_time(text: str, ticks_per_s: int) -> CpuTime | None:
 
 
 def slows_cpus(device: Cooling) -> bool:
-    """Whether cooling with it means slower CPUs: "cpufreq-cpu0", "thermal-cpufreq-0", ACPI's "Processor"; not a fan."""
-    return "cpufreq" in device.kind or device.kind == "Processor"
+    """Whether it cools now, by slower CPUs: "cpufreq-cpu0", "thermal-cpufreq-0", ACPI's "Processor"; not by a fan."""
+    return ("cpufreq" in device.kind or device.kind == "Processor") and device.state > 0
 
 
 def conditions_of(plain: Mapping[str, Any]) -> Conditions:

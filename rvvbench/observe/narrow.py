@@ -57,4 +57,4 @@ def _highest(look: Look) -> float:
 
 
 def _slowed(look: Look) -> bool:
-    return any(slows_cpus(device) and device.state > 0 for device in (look.conditions.cooling or {}).values())
+    return any(slows_cpus(device) for device in (look.conditions.cooling or {}).values())

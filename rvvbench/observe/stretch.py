@@ -86,7 +86,7 @@ class Stretch:
         found: dict[str, tuple[Cooling, int]] = {}
         for devices in seen:
             for name, device in devices.items():
-                if slows_cpus(device) and device.state > 0:
+                if slows_cpus(device):
                     strongest, count = found.get(name, (device, 0))
                     found[name] = (max(strongest, device, key=lambda one: one.state), count + 1)
         return found if seen else None

@@ -45,3 +45,4 @@ def test_conditions_come_back_from_json(board: Any, bare: Roots) -> None:
 def test_only_some_cooling_devices_slow_cpus() -> None:
     kinds = ("cpufreq-cpu0", "thermal-cpufreq-1", "pwm-fan", "Processor")
     assert [slows_cpus(Cooling(kind, 1, 4)) for kind in kinds] == [True, True, False, True]
+    assert not any(slows_cpus(Cooling(kind, 0, 4)) for kind in kinds)
