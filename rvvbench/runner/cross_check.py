@@ -20,6 +20,7 @@ from .pins import package_version
 from .server_arguments import HOST
 from .serving_run import Run
 from .serving_spec import CrossCheck
+from .sglang_benchmark import LAUNCH
 
 TOOL = "sglang.benchmark.serving"
 LOG_NAME = "cross_check.log"
@@ -51,15 +52,13 @@ def arguments(check: CrossCheck, port: int, model: str, result: Path) -> list[st
     return [*line, "--output-details", "--tokenize-prompt", "--disable-tqdm"]
 
 
-async def measure(run: Run, check: CrossCheck, environ: Mapping[str, str], launch: tuple[str, ...] = ()) -> None:
+async def measure(run: Run, check: CrossCheck, environ: Mapping[str, str]) -> None:
     """Run the tool to its end and write the `cross_check` event. Raises ServingFailed where it fails."""
-    from .sglang_benchmark import LAUNCH
-
     result, log = run.spec.out / RESULT_NAME, run.spec.out / LOG_NAME
     argv = arguments(check, run.port, run.spec.model_path, result)
     limits = run.spec.limits
     limit_s = limits.startup_s + limits.request_s * (check.requests + 1)
-    tool = Child([*(launch or LAUNCH), *argv], environ=environ, log=log)
+    tool = Child([*LAUNCH, *argv], environ=environ, log=log)
     try:
         if not await tool.ended_within(limit_s):
             raise ServingFailed("request-timeout", f"{TOOL} did not end within {limit_s:g} s")
