@@ -134,10 +134,10 @@ def build_stack_wheel(build: StackBuild, source: Source, progress: Progress) -> 
     folder, key = _place(build, source)
     checkout = source.checkout(build.state_dir)
     with exclusive(folder.parent, folder.name):
-        if checkout.exists():
-            verify_tree(checkout, source.commit)
         known = _known(folder, key)
         if known is not None:
+            if checkout.exists():
+                verify_tree(checkout, source.commit)
             progress.line(f"{known.path.name} is here already")
             return known
         progress.phase(f"{source.distribution}: sources of {source.url} at {source.commit[:12]}")
