@@ -15,22 +15,14 @@ from rvvbench.manifest.load import load_manifest
 from rvvbench.manifest.lock import load_lock
 from rvvbench.manifest.models import Model, Stack
 from rvvbench.provide.kernels import PROGRAMS, Build, errors_of
-from rvvbench.target.select import host_arch
-from rvvbench.workload.images import use_image
+from rvvbench.workload.provision import kernel_build
 
 
 def build_for(arch: str, stack: str, engine: Engine, state_dir: Path) -> Build:
-    """What compiles `kernels/` of this checkout for `arch` with the images of `stack`.
-
-    Raises EnvironmentLacks where an image was not built here.
-    """
+    """`kernel_build` with the stack of that name and the lock."""
     manifests = project.manifests_dir()
     declared, _ = load_manifest(manifests, "stacks", stack, Stack)
-    lock = load_lock(manifests)
-    here = host_arch(platform.machine())
-    toolchain = use_image(lock, declared.toolchain, here, engine=engine, state_dir=state_dir)
-    runtime = use_image(lock, declared.image, arch, engine=engine, state_dir=state_dir)
-    return Build(arch, project.root() / "kernels", engine, toolchain.ref, runtime.ref, state_dir)
+    return kernel_build(declared, arch, load_lock(manifests), engine, state_dir=state_dir)
 
 
 def model_configs(names: tuple[str, ...]) -> dict[str, dict[str, object]]:

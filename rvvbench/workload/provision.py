@@ -197,10 +197,20 @@ def kernels_for(
 ) -> KernelWheel:
     """The kernel wheel of this source tree for `arch`; built in the toolchain image unless its key is here already."""
     progress.phase(f"kernels for {arch}")
+    build = kernel_build(stack, arch, lock, engine, state_dir=state_dir, image=image)
+    return build_kernels(build, progress.line)
+
+
+def kernel_build(
+    stack: Stack, arch: str, lock: LockFile, engine: Engine, *, state_dir: Path, image: UsedImage | None = None
+) -> Build:
+    """What compiles `kernels/` of this checkout for `arch` with the images of `stack`; `image`: the runtime one.
+
+    Raises EnvironmentLacks where an image was not built here.
+    """
     runtime = image or use_image(lock, stack.image, arch, engine=engine, state_dir=state_dir)
     toolchain = use_image(lock, stack.toolchain, host_arch(platform.machine()), engine=engine, state_dir=state_dir)
-    build = Build(arch, project.root() / "kernels", engine, toolchain.ref, runtime.ref, state_dir)
-    return build_kernels(build, progress.line)
+    return Build(arch, project.root() / "kernels", engine, toolchain.ref, runtime.ref, state_dir)
 
 
 def check_stack(resolved: Resolved, image: UsedImage) -> None:
