@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rvvbench.record import metrics
-from rvvbench.record.metrics import Definition
-from rvvbench.record.request_figures import figure
+from rvvbench.record.metrics import Definition, figure
 from rvvbench.record.request_timeline import requests
 from rvvbench.record.schema import Expected, Figure
 from rvvbench.record.server_figures import SERVER_DEFINITIONS, SERVER_FIGURES, Beneath

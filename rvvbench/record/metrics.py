@@ -12,6 +12,7 @@ import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import TypeVar
 
 from rvvbench.record.schema import Figure
 from rvvbench.record.timeline import (
@@ -27,6 +28,8 @@ from rvvbench.record.timeline import (
     prefill_pass,
     several_passes,
 )
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -292,14 +295,13 @@ def definition_of(name: str, *, emulated: bool) -> Definition:
 
 def derive_process(events: Events, *, emulated: bool) -> dict[str, Figure]:
     """Every figure of one process from its events. What they do not hold is null with the reason."""
-    figures: dict[str, Figure] = {}
-    for native, derive in _FIGURES:
-        definition = twin(native) if emulated else native
-        value: float | None = None
-        reason: str | None = None
-        try:
-            value = derive(events)
-        except NotMeasuredError as error:
-            reason = str(error)
-        figures[native.name] = Figure(value=value, unit=definition.unit, definition=definition.id, reason=reason)
-    return figures
+    return {native.name: figure(native, emulated, derive, events) for native, derive in _FIGURES}
+
+
+def figure(native: Definition, emulated: bool, derive: Callable[[T], float], of: T) -> Figure:
+    """The figure that `derive` finds in `of`, or its reason, under the definition of the target."""
+    id_ = emulated_id(native.id) if emulated else native.id
+    try:
+        return Figure(value=derive(of), unit=native.unit, definition=id_)
+    except NotMeasuredError as error:
+        return Figure(value=None, unit=native.unit, definition=id_, reason=str(error))

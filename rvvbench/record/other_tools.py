@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from rvvbench.record.metrics import Definition, emulated_id
+from rvvbench.record.metrics import Definition, figure
 from rvvbench.record.request_figures import arrivals, sent_ns, several, whole
 from rvvbench.record.request_timeline import Chunk, RequestTimeline
 from rvvbench.record.schema import Figure
@@ -219,10 +219,4 @@ def _mean_of(samples: _Samples) -> _Rule:
 
 
 def _figure(metric: str, tool: str, emulated: bool, rule: _Rule, request: RequestTimeline) -> Figure:
-    id_ = f"{metric}.as_{tool}/1"
-    unit = OTHER_DEFINITIONS[id_].unit
-    id_ = emulated_id(id_) if emulated else id_
-    try:
-        return Figure(value=rule(request), unit=unit, definition=id_)
-    except NotMeasuredError as error:
-        return Figure(value=None, unit=unit, definition=id_, reason=str(error))
+    return figure(OTHER_DEFINITIONS[f"{metric}.as_{tool}/1"], emulated, rule, request)

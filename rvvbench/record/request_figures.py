@@ -11,14 +11,11 @@ import statistics
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
-from typing import TypeVar
 
-from rvvbench.record.metrics import Definition, emulated_id
+from rvvbench.record.metrics import Definition, emulated_id, figure
 from rvvbench.record.request_timeline import Chunk, RequestTimeline
 from rvvbench.record.schema import Figure, Reason
 from rvvbench.record.timeline import NS_PER_S, NotMeasuredError
-
-T = TypeVar("T")
 
 
 def sent_ns(request: RequestTimeline) -> int:
@@ -220,12 +217,3 @@ def _first(request: RequestTimeline) -> str:
     """What brought its first tokens: one chunk, or several that came in one read of the client."""
     full = [chunk for chunk in request.chunks if chunk.tokens]
     return "its first read" if sum(chunk.t_ns == full[0].t_ns for chunk in full) > 1 else "its first chunk"
-
-
-def figure(native: Definition, emulated: bool, derive: Callable[[T], float], of: T) -> Figure:
-    """The figure that `derive` finds in `of`, or its reason, under the definition of the target."""
-    definition = twin(native) if emulated else native
-    try:
-        return Figure(value=derive(of), unit=definition.unit, definition=definition.id)
-    except NotMeasuredError as error:
-        return Figure(value=None, unit=definition.unit, definition=definition.id, reason=str(error))

@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from rvvbench.record.metrics import Definition
+from rvvbench.record.metrics import Definition, T, figure
 from rvvbench.record.percentile import nearest_rank, samples_needed
 from rvvbench.record.request_figures import (
     DECODE_RATE,
@@ -17,10 +17,8 @@ from rvvbench.record.request_figures import (
     REQUEST_FIGURES,
     TPOT,
     TTFT,
-    T,
     decode_rate,
     e2e_s,
-    figure,
     gaps_s,
     queue_s,
     sent_ns,
