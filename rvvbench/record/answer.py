@@ -27,10 +27,16 @@ def answers(record: Record) -> tuple[str, ...]:
     return tuple(f"{label}{_sentence(first, row)}" for first, row in pairs if first is not row)
 
 
-def share(ratio: float) -> str:
+def share(of: float) -> str:
     """A ratio as it is said: "1.25x the", and below 1 "33 % of the"."""
-    shown = significant(ratio)
-    return f"{shown}x the" if float(shown) >= 1 else f"{significant(100 * ratio, 2)} % of the"
+    shown = significant(of)
+    return f"{shown}x the" if float(shown) >= 1 else f"{significant(100 * of, 2)} % of the"
+
+
+def ratio(first: Row, row: Row, name: str) -> float | None:
+    """A figure of `row` over that of `first`; None where one of them lacks it."""
+    ours, theirs = (one.figures[name].median if name in one.figures else None for one in (row, first))
+    return ours / theirs if ours is not None and theirs else None
 
 
 def _sentence(first: Row, row: Row) -> str:
@@ -38,12 +44,12 @@ def _sentence(first: Row, row: Row) -> str:
     if not (first.validity.valid and row.validity.valid):
         return f"{row.variant}: what {here} gains over {there} is not known, for that needs two valid rows."
     disturbed = "on a disturbed machine, " if is_disturbed(first) or is_disturbed(row) else ""
-    gain = _ratio(first, row, GAIN_OF)
-    found = f"{here} gives {share(gain)} output throughput of {there}" if gain else f"the gain of {here} is not known"
-    ratios = [(said, _ratio(first, row, name)) for name, said in _COSTS]
-    costs = [said.format(share(ratio)) for said, ratio in ratios if ratio]
+    gain = ratio(first, row, GAIN_OF)
+    gains = f"{here} gives {share(gain)} output throughput of {there}" if gain else f"the gain of {here} is not known"
+    ratios = [(said, ratio(first, row, name)) for name, said in _COSTS]
+    costs = [said.format(share(found)) for said, found in ratios if found]
     each = f"; a request ({_made_of(row)}) {_listed(costs)}" if costs else ""
-    return f"{row.variant}: {disturbed}{found}{each}."
+    return f"{row.variant}: {disturbed}{gains}{each}."
 
 
 def _made_of(row: Row) -> str:
@@ -52,11 +58,6 @@ def _made_of(row: Row) -> str:
     requests = f"{row.expected.load.requests} request{'' if row.expected.load.requests == 1 else 's'}"
     servers = len(row.processes)
     return f"medians of {requests}, " + ("one server" if servers == 1 else f"and of {servers} servers")
-
-
-def _ratio(first: Row, row: Row, name: str) -> float | None:
-    ours, theirs = row.figures[name].median, first.figures[name].median
-    return ours / theirs if ours is not None and theirs else None
 
 
 def _named(load: ExpectedLoad | None) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rvvbench.record import serving_table
-from rvvbench.record.answer import GAIN_OF, answers, first_of
+from rvvbench.record.answer import GAIN_OF, answers, first_of, ratio
 from rvvbench.record.disturbance import disturbances, is_disturbed
 from rvvbench.record.failure import failed_before, failures, reason_texts
 from rvvbench.record.figure_set import ALL_DEFINITIONS, definition_of
@@ -138,11 +138,10 @@ def _cited(row: Row, reason: str, notes: Notes) -> str:
 def _ratio(first: Row, row: Row, name: str) -> Cell:
     if not (first.validity.valid and row.validity.valid):
         return Cell("-", None, reason="a ratio needs two valid rows")
-    ours, theirs = row.figures.get(name), first.figures.get(name)
-    if ours is None or theirs is None or ours.median is None or theirs.median is None:
+    found = ratio(first, row, name)
+    if found is None:
         return Cell("-", None, reason=f"a ratio needs two {_RATES[name]}")
-    ratio = ours.median / theirs.median
-    return Cell(f"{significant(ratio, 2 if name == RATIO_OF and ratio >= 2 else 3)}x", ratio)
+    return Cell(f"{significant(found, 2 if name == RATIO_OF and found >= 2 else 3)}x", found)
 
 
 def _tokens(record: Record, row: Row, notes: Notes) -> Cell:
