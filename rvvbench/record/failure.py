@@ -12,6 +12,7 @@ from itertools import groupby
 
 from rvvbench.record.disturbance import listed
 from rvvbench.record.events import named
+from rvvbench.record.plain_manifest import at
 from rvvbench.record.schema import Reason, Record, Row
 
 SHOWN = 8
@@ -97,10 +98,8 @@ def _cut_short(reasons: Sequence[Reason]) -> set[int]:
 
 def _mend(error: Reason, manifest: Mapping[str, object]) -> list[str]:
     """For an error that names a time limit of the manifest: twice that limit."""
-    experiment = manifest.get("experiment")
-    limits = experiment.get("timeouts_s") if isinstance(experiment, Mapping) else None
     for name in _LIMIT.findall(error.text):
-        limit_s = limits.get(name) if isinstance(limits, Mapping) else None
+        limit_s = at(manifest, "experiment", "timeouts_s", name)
         if isinstance(limit_s, int | float) and not isinstance(limit_s, bool):
             return [f"where the machine was only busy, give it longer: --set timeouts_s.{name}={2 * limit_s:g}"]
     return []
