@@ -5,7 +5,7 @@ Records that were written before `supervisor_start` said so hold without it; wit
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rvvbench.record.events import named
@@ -20,7 +20,8 @@ FIELDS = ("run_id", "row", "process_index")
 def misplaced(record: Record) -> Iterator[Finding]:
     """Every process whose events are those of another run, row or server."""
     yield from _other_servers(record.rows)
-    starts = [start for row in record.rows for process in row.processes for start in _starts(process.events)]
+    processes = [process for row in record.rows for process in row.processes]
+    starts = [start for process in processes for start in named(process.events, "supervisor_start")]
     silent = sum(not any(field in start for field in FIELDS) for start in starts)
     if 0 < silent < len(starts):
         yield Finding("origin", "rows", f"{silent} of {len(starts)} processes do not say which run they are of")
@@ -28,15 +29,11 @@ def misplaced(record: Record) -> Iterator[Finding]:
         for process in row.processes:
             where = f"row {row.name}, process {process.index}"
             own = {"run_id": record.run_id, "row": f"{row.variant}/{row.cache_state}", "process_index": process.index}
-            for start in _starts(process.events):
+            for start in named(process.events, "supervisor_start"):
                 yield from _compared(where, start, own)
 
 
-def _starts(events: Sequence[dict[str, Any]]) -> list[Any]:
-    return list(named(events, "supervisor_start"))
-
-
-def _compared(where: str, start: dict[str, Any], own: dict[str, Any]) -> Iterator[Finding]:
+def _compared(where: str, start: Mapping[str, Any], own: Mapping[str, Any]) -> Iterator[Finding]:
     if not any(field in start for field in FIELDS):
         return
     for field, value in own.items():
@@ -51,8 +48,7 @@ def _other_servers(rows: Sequence[Row]) -> Iterator[Finding]:
         if row.expected.load is None:
             continue
         other = first.setdefault((row.variant, row.cache_state), row)
-        if [process.events_sha256 for process in row.processes] != [
-            process.events_sha256 for process in other.processes
-        ]:
+        ours, theirs = ([process.events_sha256 for process in one.processes] for one in (row, other))
+        if ours != theirs:
             text = f"its events are not those of {other.name}, of which it is another load"
             yield Finding("origin", f"row {row.name}", text)
