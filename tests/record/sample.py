@@ -224,6 +224,21 @@ def variant(row: Row) -> dict[str, Any]:
     }
 
 
+def heading(one: Expected) -> Heading:
+    """The heading of rows that expect this."""
+    return Heading(
+        model="llama-mini",
+        weights="synthetic",
+        input_len=one.input_len,
+        output_len=one.output_len,
+        batch_size=one.batch_size,
+        dtype="bfloat16",
+        tensor_parallel=1,
+        workload="serving" if one.load else "one-batch",
+        requests=one.load.requests if one.load else None,
+    )
+
+
 def record(*rows: Row, **changes: Any) -> Record:
     """A record of the rows, by default one of torch-native and one of rvv-kernels, emulated."""
     rows = rows or (row(), kernel_row())
@@ -233,15 +248,7 @@ def record(*rows: Row, **changes: Any) -> Record:
         "created": "2026-11-30T22:15:00Z",
         "experiment": "llama-one-batch",
         "title": "Llama, one batch, 64 in, 8 out",
-        "heading": Heading(
-            model="llama-mini",
-            weights="synthetic",
-            input_len=one.input_len,
-            output_len=one.output_len,
-            batch_size=one.batch_size,
-            dtype="bfloat16",
-            tensor_parallel=1,
-        ),
+        "heading": heading(one),
         "target": Target(kind="emulated" if one.emulated else "board", name="qemu-k1" if one.emulated else "bpi-f3"),
         "manifest": manifest(rows),
         "pins": {

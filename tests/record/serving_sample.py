@@ -10,7 +10,7 @@ from typing import Any
 
 from rvvbench.record.build import Ran, build_row
 from rvvbench.record.events import EventsRead
-from rvvbench.record.schema import PACKED_LINEAR_OP, Expected, ExpectedLoad, Heading, Record, Route, Row
+from rvvbench.record.schema import PACKED_LINEAR_OP, Expected, ExpectedLoad, Record, Route, Row
 
 from . import sample
 from .sample import KERNELS, MIB, Event, S
@@ -271,23 +271,10 @@ def manifest(rows: Sequence[Row]) -> dict[str, Any]:
 def record(*of_rows: Row, **changes: Any) -> Record:
     """A record of the rows, by default those of `rows()`."""
     of_rows = of_rows or rows()
-    one = of_rows[0].expected
-    assert one.load is not None
     fields: dict[str, Any] = {
         "run_id": "20261201T101500-llama-serve-1a2b3c",
         "experiment": "llama-serve",
         "title": "Llama, served to one and to two",
-        "heading": Heading(
-            model="llama-mini",
-            weights="synthetic",
-            input_len=one.input_len,
-            output_len=one.output_len,
-            batch_size=1,
-            dtype="bfloat16",
-            tensor_parallel=1,
-            workload="serving",
-            requests=one.load.requests,
-        ),
         "manifest": manifest(of_rows),
         "replay": "rvvbench serve llama-serve --target emulated",
     }
