@@ -7,6 +7,8 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import typer
+
 from rvvbench import project
 from rvvbench.cli.console import err, out, print_text, progress
 from rvvbench.errors import CheckFailed, UsageError
@@ -15,6 +17,16 @@ from rvvbench.target.select import Target
 
 if TYPE_CHECKING:
     from rvvbench.record.schema import Record
+
+# Options of both commands.
+TARGET = typer.Option("auto", "--target", help="auto, board, emulated or host.")
+VARIANT = typer.Option(
+    [], "--variant", metavar="NAME[,NAME]", help="Variants instead of the manifest's; can be given several times."
+)
+WEIGHTS = typer.Option(None, "--weights", help="hub or synthetic.")
+SETTINGS = typer.Option([], "--set", metavar="KEY=VALUE", help="Override a value of the manifest.")
+MARKDOWN = typer.Option(False, "--markdown", help="Print the table as Markdown.")
+JSON = typer.Option(False, "--json", help="Print the table as JSON.")
 
 
 @dataclass(frozen=True)

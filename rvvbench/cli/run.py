@@ -4,22 +4,32 @@ from __future__ import annotations
 
 import typer
 
-from rvvbench.cli.execution import Order, Output, execute, settings_of, variant_names
+from rvvbench.cli.execution import (
+    JSON,
+    MARKDOWN,
+    SETTINGS,
+    TARGET,
+    VARIANT,
+    WEIGHTS,
+    Order,
+    Output,
+    execute,
+    settings_of,
+    variant_names,
+)
 
 
 def run(
     experiment: str = typer.Argument(help="Name of an experiment; see `rvvbench list`."),
-    target: str = typer.Option("auto", "--target", help="auto, board, emulated or host."),
-    variant: list[str] = typer.Option(
-        [], "--variant", metavar="NAME[,NAME]", help="Variants instead of the manifest's; can be given several times."
-    ),
+    target: str = TARGET,
+    variant: list[str] = VARIANT,
     repeat: int | None = typer.Option(
         None, "--repeat", min=1, help="Fresh processes per variant. Default: the manifest's."
     ),
-    weights: str | None = typer.Option(None, "--weights", help="hub or synthetic."),
-    settings: list[str] = typer.Option([], "--set", metavar="KEY=VALUE", help="Override a value of the manifest."),
-    markdown: bool = typer.Option(False, "--markdown", help="Print the table as Markdown."),
-    json_output: bool = typer.Option(False, "--json", help="Print the table as JSON."),
+    weights: str | None = WEIGHTS,
+    settings: list[str] = SETTINGS,
+    markdown: bool = MARKDOWN,
+    json_output: bool = JSON,
 ) -> None:
     """Run EXPERIMENT: obtain what is pinned, measure in fresh processes, prove, store and print the table.
 

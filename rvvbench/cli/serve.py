@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import typer
 
-from rvvbench.cli.execution import Order, Output, execute, settings_of, variant_names
+from rvvbench.cli.execution import (
+    JSON,
+    MARKDOWN,
+    SETTINGS,
+    TARGET,
+    VARIANT,
+    WEIGHTS,
+    Order,
+    Output,
+    execute,
+    settings_of,
+    variant_names,
+)
 from rvvbench.errors import UsageError
 from rvvbench.manifest.models import Serving
 
@@ -30,15 +42,13 @@ def serve(
         "manifest's closed loops.",
     ),
     arrivals: str = typer.Option("poisson", "--arrivals", help="Of open loops: poisson (seeded) or fixed."),
-    target: str = typer.Option("auto", "--target", help="auto, board, emulated or host."),
-    variant: list[str] = typer.Option(
-        [], "--variant", metavar="NAME[,NAME]", help="Variants instead of the manifest's; can be given several times."
-    ),
+    target: str = TARGET,
+    variant: list[str] = VARIANT,
     repeat: int | None = typer.Option(
         None, "--repeat", min=1, help="Fresh servers per variant. Default: the manifest's, for the target."
     ),
-    weights: str | None = typer.Option(None, "--weights", help="hub or synthetic."),
-    settings: list[str] = typer.Option([], "--set", metavar="KEY=VALUE", help="Override a value of the manifest."),
+    weights: str | None = WEIGHTS,
+    settings: list[str] = SETTINGS,
     definitions: bool = typer.Option(
         False, "--definitions", help="Also print the figures as SGLang, vLLM, guidellm and MLPerf define them."
     ),
@@ -47,8 +57,8 @@ def serve(
         "--cross-check",
         help="Also run SGLang's own serving benchmark against the same server (30 requests unless --requests says).",
     ),
-    markdown: bool = typer.Option(False, "--markdown", help="Print the table as Markdown."),
-    json_output: bool = typer.Option(False, "--json", help="Print the table as JSON."),
+    markdown: bool = MARKDOWN,
+    json_output: bool = JSON,
 ) -> None:
     """Serve EXPERIMENT: a fresh server per variant and repetition meets every load in turn; one row for each load.
 

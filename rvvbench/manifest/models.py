@@ -140,10 +140,9 @@ class Serving(Strict):
                 message = f"{self.requests} requests (workload.requests) never are {concurrency} at once"
                 raise misplaced(("concurrency", index), message, concurrency)
         if self.input_len <= self.most_in_flight:
-            message = (
-                f"prompts must be longer than the {self.most_in_flight} requests that may be in flight: else nothing "
-            )
-            message += "tells a prefill from a decode step by its rows"
+            most = self.most_in_flight
+            why = "else nothing tells a prefill from a decode step by its rows"
+            message = f"prompts must be longer than the {most} requests that may be in flight: {why}"
             raise misplaced(("input_len",), message, self.input_len)
         rates = [load.rate_per_s for load in self.open_loops]
         for index, rate in enumerate(rates):
@@ -205,18 +204,19 @@ class Experiment(Strict):
             for index, load in enumerate(self.workload.open_loops):
                 lasts_s = (self.workload.requests - 1) / load.rate_per_s
                 if lasts_s >= self.timeouts_s.process:
-                    message = f"{self.workload.requests} requests last {lasts_s:.0f} s on average, "
-                    message += f"timeouts_s.process is {self.timeouts_s.process:.0f} s"
+                    limit_s = self.timeouts_s.process
+                    asked = f"{self.workload.requests} requests last {lasts_s:.0f} s on average"
+                    message = f"{asked}, timeouts_s.process is {limit_s:.0f} s"
                     raise misplaced(("workload", "open_loops", index, "rate_per_s"), message, load.rate_per_s)
         return self
 
     @model_validator(mode="after")
     def _has_the_timeouts_of_its_workload(self) -> Experiment:
         for name in ("startup", "compile", "request"):
-            if isinstance(self.workload, Serving) and getattr(self.timeouts_s, name) is None:
+            value = getattr(self.timeouts_s, name)
+            if isinstance(self.workload, Serving) and value is None:
                 raise misplaced(("timeouts_s",), f"a serving workload needs `{name}`", None)
-            if isinstance(self.workload, OneBatch) and getattr(self.timeouts_s, name) is not None:
-                value = getattr(self.timeouts_s, name)
+            if isinstance(self.workload, OneBatch) and value is not None:
                 raise misplaced(("timeouts_s", name), "is for serving workloads; a one-batch run has no server", value)
         return self
 
