@@ -46,7 +46,7 @@ def windows(draw: st.DrawFn) -> Window | None:
     return draw(st.sampled_from([None, (start_ms * 10**6, (start_ms + draw(st.integers(0, 95_000))) * 10**6)]))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(runs(), windows())
 def test_the_samples_kept_say_what_all_say(run: Run, window: Window | None) -> None:
     before, after, samples = run

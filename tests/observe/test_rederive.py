@@ -125,7 +125,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.data())
 def test_nothing_that_json_can_hold_anywhere_is_raised(data: st.DataObject) -> None:
     stored: Any = copy.deepcopy(STORED)

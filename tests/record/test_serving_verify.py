@@ -122,7 +122,7 @@ def test_a_variant_that_the_server_settings_overrule_is_no_damage() -> None:
     assert sealed_anew("manifest", "variants", 1, "server_args", value={"stream_interval": 4}) == []
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.sampled_from(
         [

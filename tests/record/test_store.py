@@ -90,7 +90,7 @@ def test_an_event_and_a_figure_are_a_line_each_so_that_differences_can_be_read()
     assert any(line.strip().startswith('"ttft_s": {"value": 3.0, "unit": "s"') for line in lines)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(json_values)
 def test_the_layout_is_the_same_json(value: Any) -> None:
     record = sample.record(machine={"free": value, "long": [value] * 30})

@@ -288,7 +288,7 @@ def test_a_record_without_its_manifest_or_pins_is_found(path: tuple[str], value:
     assert "declared" in {finding.id for finding in sealed_anew(put(*path, value=value))}
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.sampled_from(
         [
