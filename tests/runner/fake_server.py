@@ -43,6 +43,10 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(503 if BEHAVIOUR == "unready" else 200, b"")
             return
         told = {"pid": SCHEDULER, "platform_class": "sglang_rvv.platform.RvvPlatform", "torch_threads": 1}
+        if BEHAVIOUR == "another platform":
+            told["platform_class"] = "sglang.srt.platforms.cpu.CpuPlatform"
+        if BEHAVIOUR == "more threads":
+            told["torch_threads"] = 2
         with LOCK:
             routing = [{"projection": name, "m": 1, "path": "torch", "calls": n} for name, n in calls.items()]
         state = {"rvv": {**told, "library_sha256": None, "ops": {}, "routing": routing}}
@@ -65,7 +69,7 @@ class Handler(BaseHTTPRequestHandler):
             os.kill(os.getpid(), signal.SIGKILL)
         if unlucky and BEHAVIOUR == "worker dies":
             WORKER.kill()
-        if unlucky and BEHAVIOUR == "refuses":
+        if (unlucky and BEHAVIOUR == "refuses") or BEHAVIOUR == "refuses all":
             self.answer(400, b"no")
             return
         self.send_response(200)
@@ -77,8 +81,9 @@ class Handler(BaseHTTPRequestHandler):
                 calls["qkv_proj"] += 1
             meta = {"prompt_tokens": len(body["input_ids"]), "completion_tokens": count, "cached_tokens": 0}
             finish = {"type": "length", "length": wanted} if count == wanted else None
-            self.event({"output_ids": list(range(count)), "meta_info": {**meta, "finish_reason": finish}})
-            if unlucky and BEHAVIOUR in ("hangs", "worker dies"):
+            first = count - 1 if "--incremental-streaming-output" in sys.argv else 0
+            self.event({"output_ids": list(range(first, count)), "meta_info": {**meta, "finish_reason": finish}})
+            if unlucky and BEHAVIOUR in ("hangs", "hangs, stubborn", "worker dies"):
                 print("hanging", flush=True)
                 threading.Event().wait()
         self.chunk(b"data: [DONE]\n\n")
@@ -106,7 +111,7 @@ if BEHAVIOUR == "port taken":
     at = ("127.0.0.1", int(str(arguments(sys.argv[1:])["port"])))
     print(f"[Errno 98] error while attempting to bind on address {at!r}: address already in use", flush=True)
     sys.exit(1)
-if BEHAVIOUR == "stubborn":
+if BEHAVIOUR in ("stubborn", "hangs, stubborn"):
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 else:
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))

@@ -33,6 +33,12 @@ def test_the_process_names_its_platform_and_its_linears(document, tmp_path):
     assert settings["SGLANG_DISABLED_MODEL_ARCHS"] == "llama,llama_eagle,registry"
 
 
+def test_a_server_inherits_the_environment_and_generates_nothing_when_its_health_is_asked(document):
+    given = environment.of_server(specs.parse(document), {"LANG": "C", "SGLANG_PLATFORM": "cpu"}, FILES)
+    assert (given["LANG"], given["SGLANG_PLATFORM"]) == ("C", "rvv")
+    assert given["SGLANG_ENABLE_HEALTH_ENDPOINT_GENERATION"] == "false"
+
+
 def test_what_changes_numbers_is_recorded_and_secrets_are_not():
     env = {"OMP_NUM_THREADS": "8", "QEMU_CPU": "rv64", "LD_PRELOAD": "x", "HOME": "/tmp", "MY_TOKEN": "s", "GOMPX": "1"}
     assert environment.recorded(env) == {"HOME": "/tmp", "LD_PRELOAD": "x", "OMP_NUM_THREADS": "8", "QEMU_CPU": "rv64"}

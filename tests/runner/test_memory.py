@@ -68,6 +68,21 @@ def test_the_sum_counts_only_those_that_were_there(tmp_path):
     assert memory.tree_fields(seen) == {"rss_sum_bytes": 2 * 520 * 1024, "processes": 2}
 
 
+def test_a_group_holds_its_members_but_those_that_have_ended(tmp_path):
+    process(tmp_path, 7, 1)
+    process(tmp_path, 8, 1)
+    for pid, rest in ((7, "S 1 7"), (8, "Z 7 7"), (9, "X 7 7"), (10, "R 7 10")):
+        (tmp_path / str(pid)).mkdir(exist_ok=True)
+        (tmp_path / str(pid) / "stat").write_text(f"{pid} (python3) {rest} 0")
+    assert memory.group(7, tmp_path) == [7]
+
+
+def test_of_a_process_that_is_gone_the_event_says_so(tmp_path):
+    fields = memory.event(7, "c1", "other", is_emulated=False, proc=tmp_path)
+    assert (fields["rss_bytes"], fields["pss_bytes"]) == (None, None)
+    assert fields["reason"] == f"{tmp_path}/7/status cannot be read"
+
+
 def test_the_kernels_architecture_betrays_an_emulator(tmp_path):
     (tmp_path / "sys/kernel").mkdir(parents=True)
     (tmp_path / "sys/kernel/arch").write_text("x86_64\n")

@@ -1,3 +1,5 @@
+import asyncio
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -45,6 +47,33 @@ def test_all_differences_are_named_at_once():
     with pytest.raises(ServingFailed, match="a: given 1, it says 2; b: given true, it says false") as caught:
         server_info.check({"a": 1, "b": True, "c": 3}, {"a": 2, "b": False, "c": 3})
     assert caught.value.type == "server-args"
+
+
+async def never(*_):
+    await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "said"),
+    [
+        ((500, b"{}"), "request-failed", "/server_info answered 500: b'{}'"),
+        ((200, b"[]"), "request-failed", "/server_info answered 200: b'[]'"),
+        ((200, b"no json"), "request-failed", "/server_info: Expecting value"),
+        (ConnectionError("refused"), "request-failed", "/server_info: refused"),
+        (never, "request-timeout", "/server_info did not answer within 0.05 s"),
+    ],
+)
+def test_a_server_that_does_not_tell_of_itself_is_an_error(monkeypatch, answer, kind, said):
+    async def get(*_):
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(server_info, "get", answer if callable(answer) else get)
+    with pytest.raises(ServingFailed) as caught:
+        asyncio.run(server_info.fetch("127.0.0.1", 1, 0.05))
+    assert caught.value.type == kind
+    assert said in str(caught.value)
 
 
 @pytest.mark.parametrize("info", [{}, {"internal_states": []}, {"internal_states": [{"rvv": {"pid": 1}}]}])

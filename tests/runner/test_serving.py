@@ -1,6 +1,7 @@
 """Whole serving runs against a small server that fails in every way; real processes, with limits cut short."""
 
 import copy
+import hashlib
 import json
 import os
 import signal
@@ -23,6 +24,7 @@ FAKE = Path(__file__).with_name("fake_server.py")
 RUN = """
 import sys
 from rvvbench.runner import serving, serving_spec
+serving.HURRIED_S = 0.3
 sys.exit(serving.main(serving_spec.load(sys.argv[1]), [sys.executable, sys.argv[2]]))
 """
 
@@ -38,7 +40,7 @@ class Driver:
         (self.folder / "spec.json").write_text(json.dumps(self.document))
         return subprocess.Popen(
             [sys.executable, "-c", RUN, str(self.folder / "spec.json"), str(FAKE)],
-            env={**os.environ, "PYTHONPATH": str(ROOT), "FAKE": behaviour},
+            env={**os.environ, "PYTHONPATH": f"{ROOT}:{self.folder}", "FAKE": behaviour},
         )
 
     def run(self, behaviour="", at_most_s=5.0):
@@ -107,6 +109,7 @@ def test_a_first_generation_that_takes_too_long_names_the_limit_of_the_manifest(
     error = driver.error()
     assert (error["type"], error["phase"]) == ("compile-timeout", "compile")
     assert error["message"] == "no first generation within 0.5 s of the first answer (timeouts_s.compile)"
+    assert driver.events("request_error")[0]["limit_s"] < 0.5  # what the answers of /health left of it
 
 
 def test_a_disk_that_is_full_is_named_on_stderr_where_no_event_can_tell_it(driver):
@@ -166,7 +169,9 @@ def test_memory_is_told_of_every_process_by_its_role(driver):
         ("port taken", "port-in-use", "startup", "in use"),
         ("never listens", "startup-timeout", "startup", "nothing answered on port"),
         ("unready", "not-ready", "compile", "/health answered 503"),
+        ("refuses all", "not-ready", "compile", "1 of 1 requests of load ready failed: ready: the server answered 400"),
         ("no plugin", "runner", "compile", "sglang_rvv"),
+        ("another platform", "runner", "compile", "the scheduler's platform is sglang.srt.platforms.cpu.CpuPlatform"),
     ],
 )
 def test_a_server_that_does_not_come_up_is_told_by_its_kind(driver, behaviour, kind, phase, said):
@@ -189,6 +194,37 @@ def test_every_field_that_the_server_does_not_run_with_is_named(driver):
     assert "random_seed: given 0, it says 1" in error["message"]
     assert "disable_radix_cache: given true, it says false" in error["message"]
     assert not driver.events("attestation")
+
+
+def test_a_server_that_computes_with_other_threads_is_a_pin_that_fails(driver):
+    assert driver.run("more threads") == 3
+    assert (driver.error()["type"], driver.error()["phase"]) == ("pin", "compile")
+    assert "torch_threads: expected 1, found 2" in driver.error()["message"]
+
+
+def test_a_server_that_has_not_loaded_the_pinned_kernels_is_a_pin_that_fails(driver):
+    package = driver.folder / "sgl_kernel"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "_ops.so").write_bytes(b"kernels")
+    pinned = hashlib.sha256(b"kernels").hexdigest()
+    driver.document["expect"]["kernels_sha256"] = pinned
+    assert driver.run() == 3
+    assert driver.error()["message"] == f"pins do not hold: loaded_kernels_sha256: expected {pinned}, found None"
+
+
+def test_a_load_may_come_by_arrivals(driver):
+    arrivals = {"arrivals": "fixed", "rate_per_s": 200, "seed": None}
+    driver.document["loads"][1].update(mode="open", concurrency=None, **arrivals)
+    assert driver.run() == 0
+    measured = driver.events("load_start")[-1]
+    assert (measured["mode"], measured["rate_per_s"]) == ("open", 200)
+
+
+def test_a_server_that_streams_new_tokens_only_is_read_so(driver):
+    driver.document["server_args"]["incremental_streaming_output"] = True
+    assert driver.run() == 0
+    assert [event["tokens"] for event in driver.events("request_end")] == [3, 3, 3, 3]
 
 
 def test_another_server_that_answers_on_the_port_is_told_from_ours(driver):
@@ -290,6 +326,23 @@ def test_a_runner_that_is_told_to_stop_ends_the_server_and_keeps_the_events(driv
     assert (error["type"], error["message"], error["phase"]) == ("Terminated", sent.name, "c1")
     assert [event["kind"] for event in driver.events("request_error")] == ["cancelled"]
     assert driver.events("process_end")[0]["exit_code"] == 128 + sent
+    assert driver.nothing_is_left()
+
+
+def test_a_runner_that_is_told_twice_to_stop_ends_as_the_first_said_and_does_not_wait_long(driver):
+    driver.unlucky(1)
+    driver.document["timeouts_s"]["shutdown"] = 60
+    running = driver.start("hangs, stubborn")
+    log, due = driver.folder / "server.log", time.monotonic() + 5
+    while not (log.exists() and "hanging" in log.read_text()) and time.monotonic() < due:
+        os.sched_yield()
+    running.send_signal(signal.SIGTERM)
+    while not driver.events("error") and time.monotonic() < due:
+        os.sched_yield()
+    running.send_signal(signal.SIGINT)
+    assert running.wait(20) == 128 + signal.SIGTERM
+    assert driver.error()["message"] == "SIGTERM"
+    assert driver.events("server_end")[0]["sent"] == ["SIGTERM", "SIGKILL"]
     assert driver.nothing_is_left()
 
 

@@ -1,14 +1,16 @@
 """The small parts of a serving run: arguments, log, roles, verdicts, the cross-check."""
 
+import asyncio
 import json
 
 import pytest
 
-from rvvbench.runner import cross_check, server_processes, serving
+from rvvbench.runner import cross_check, free_port, server_processes, serving, serving_spec, serving_steps
 from rvvbench.runner.failure import ServingFailed
 from rvvbench.runner.log_tail import log_tail
 from rvvbench.runner.server_arguments import flags
 from rvvbench.runner.server_death import died
+from rvvbench.runner.serving_run import Run
 from rvvbench.runner.serving_spec import CrossCheck
 
 KILLED = "killed by signal 9 from outside: by the kernel for want of memory, or by somebody"
@@ -107,6 +109,28 @@ def test_how_a_server_died_is_said(code, missing, tail, kind, said):
 def test_the_cause_of_a_group_is_its_first_error_however_deep():
     first = OSError("no space")
     assert serving.cause(ExceptionGroup("", [ExceptionGroup("", [first]), ValueError()])) is first
+
+
+def test_a_port_that_cannot_be_bound_for_another_reason_is_not_said_to_be_in_use(monkeypatch):
+    monkeypatch.setattr(free_port, "HOST", "192.0.2.1")  # of documentation: nobody has it
+    with pytest.raises(OSError, match="assign requested address"):
+        free_port.free_port(None)
+
+
+def test_a_server_is_looked_at_twice_a_second_even_where_memory_is_sampled_less(serving_document):
+    spec = serving_spec.parse({**serving_document, "sample_interval_s": 60})
+    assert Run(spec, None, log=None).look_s == 0.5
+
+
+def test_a_warm_up_has_a_limit_as_a_whole(serving_document, monkeypatch):
+    async def never(*_):
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(serving_steps, "_send", never)
+    monkeypatch.setattr(serving_steps, "_MOMENT_S", 0.0)
+    spec = serving_spec.parse({**serving_document, "timeouts_s": {**serving_document["timeouts_s"], "compile": 0.05}})
+    with pytest.raises(ServingFailed, match=r"load c1-warmup did not end within 0\.05 s \(timeouts_s\.compile\)"):
+        asyncio.run(asyncio.wait_for(serving_steps.one_load(Run(spec, None, log=None), spec.loads[0]), 5))
 
 
 def process(proc, pid, parent, name, line=b""):

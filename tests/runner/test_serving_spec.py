@@ -34,6 +34,7 @@ def test_an_open_load_has_arrivals(serving_document):
         (lambda d: d["loads"][0].update(concurrency=0), "at concurrency 0"),
         (lambda d: d["loads"][0]["requests"][0].update(id="c1-0"), "the same id"),
         (lambda d: d["loads"][0]["requests"][0].update(input_ids=[1, 2, 3, 4]), "the same prompt"),
+        (lambda d: d["loads"][0]["requests"][0].update(input_ids=[]), "a request has no tokens"),
         (lambda d: d["server_args"].update(port=80), "neither host nor port"),
         (lambda d: d["timeouts_s"].update(request=0), "timeouts_s must be positive"),
         (
@@ -49,6 +50,12 @@ def test_what_this_runner_cannot_measure_is_refused_in_words(serving_document, c
     change(serving_document)
     with pytest.raises(SpecError, match=said):
         serving_spec.parse(serving_document)
+
+
+def test_a_file_that_holds_no_object_is_no_spec(tmp_path):
+    (tmp_path / "spec.json").write_text("[]")
+    with pytest.raises(SpecError, match="lacks a field or has a wrong one"):
+        serving_spec.load(str(tmp_path / "spec.json"))
 
 
 def test_the_readiness_prompt_has_the_full_shape_and_is_nobodys(serving_document):
