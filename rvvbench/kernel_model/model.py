@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from rvvbench.errors import RvvbenchError
 from rvvbench.kernel_model import emulator
@@ -23,7 +24,11 @@ from rvvbench.kernel_model.roofline import MACS_PER_CYCLE, roofs
 from rvvbench.kernel_model.scale import scaled, units_to_count
 from rvvbench.kernel_model.tally import tally
 from rvvbench.kernel_model.toolchain import Toolchain
+from rvvbench.kernel_model.trace import Step, Trace
 from rvvbench.progress import Progress
+
+Units = tuple[int, ...]
+"""Sizes that a case is counted at."""
 
 MARK = "rvvbench_mark"
 CALLS = 1
@@ -49,7 +54,7 @@ class Counted:
 
     kernel: str
     flow: Flow
-    units: tuple[int, ...]
+    units: Units
 
 
 def listed_kernels(driver: Path, *, emulated: bool = True) -> list[Listed]:
@@ -68,13 +73,13 @@ def model(driver: Path, cases: Sequence[Case], toolchain: Toolchain, progress: P
     program = toolchain.disassemble(driver)
     stripped = driver.with_name(driver.name + ".stripped")
     toolchain.strip(driver, stripped)
-    texts = {case: [case.text(units) for units in units_to_count(case.units)] for case in cases}
+    sizes = {case: units_to_count(case.units) for case in cases}
     progress.phase(f"counting executed blocks of {len(cases)} cases under QEMU")
-    results = _count(stripped, program, texts, progress)
+    results = _count(stripped, program, sizes, progress)
     again = [case for case, found in results.items() if found is None and case.macs <= WHOLE_LIMIT_MACS]
     if again:
         progress.phase(f"counting {len(again)} cases whole, whose counts do not grow evenly")
-        results |= _count(stripped, program, {case: [case.whole] for case in again}, progress)
+        results |= _count(stripped, program, {case: (case.units,) for case in again}, progress)
     progress.phase("pricing with llvm-mca")
     asked: dict[int, set[PricedSequence]] = {}
     for found in results.values():
@@ -86,13 +91,13 @@ def model(driver: Path, cases: Sequence[Case], toolchain: Toolchain, progress: P
 
 
 def _count(
-    driver: Path, program: Program, texts: Mapping[Case, Sequence[str]], progress: Progress
+    driver: Path, program: Program, sizes: Mapping[Case, Units], progress: Progress
 ) -> dict[Case, Counted | str | None]:
-    """By case: what was counted, why it cannot be, or None where the counts do not scale.
+    """By case: what was counted at its sizes, why it cannot be, or None where the counts do not scale.
 
     A process for each processor: which of them counts a case has no part in the result.
     """
-    shares = _shared_out(texts, os.cpu_count() or 1)
+    shares = _shared_out(sizes, os.cpu_count() or 1)
     stop = threading.Event()
     with ThreadPoolExecutor(len(shares)) as pool:
         try:
@@ -102,45 +107,43 @@ def _count(
             stop.set()
             raise
     found = {case: result for share in counted for case, result in share.items()}
-    return {case: found[case] for case in texts}
+    return {case: found[case] for case in sizes}
 
 
-def _shared_out(texts: Mapping[Case, Sequence[str]], parts: int) -> list[dict[Case, Sequence[str]]]:
-    """Cases in shares of about equal work; cases that are counted at the same sizes stay together."""
+def _shared_out(sizes: Mapping[Case, Units], parts: int) -> list[dict[Case, Units]]:
+    """Cases in shares of about equal work; cases that the same texts count stay together."""
     together: dict[tuple[str, ...], list[Case]] = {}
-    for case, several in texts.items():
-        together.setdefault(tuple(several), []).append(case)
-    work = {several: _work(cases[0], len(several)) for several, cases in together.items()}
-    shares: list[dict[Case, Sequence[str]]] = [{} for _ in range(parts)]
+    for case, units in sizes.items():
+        together.setdefault(_texts(case, units), []).append(case)
+    work = {texts: cases[0].macs / cases[0].units * sum(sizes[cases[0]]) for texts, cases in together.items()}
+    shares: list[dict[Case, Units]] = [{} for _ in range(parts)]
     loads = [0.0] * parts
-    for several in sorted(together, key=lambda s: (-work[s], s)):
+    for texts in sorted(together, key=lambda t: (-work[t], t)):
         least = loads.index(min(loads))
-        loads[least] += work[several]
-        shares[least] |= dict.fromkeys(together[several], several)
+        loads[least] += work[texts]
+        shares[least] |= {case: sizes[case] for case in together[texts]}
     return [share for share in shares if share]
 
 
-def _work(case: Case, sizes: int) -> float:
-    units = units_to_count(case.units) if sizes > 1 else (case.units,)
-    return case.macs / case.units * sum(units)
+def _texts(case: Case, units: Units) -> tuple[str, ...]:
+    return tuple(case.text(number) for number in units)
 
 
 def _count_share(
-    driver: Path, program: Program, texts: Mapping[Case, Sequence[str]], progress: Progress, stop: threading.Event
+    driver: Path, program: Program, sizes: Mapping[Case, Units], progress: Progress, stop: threading.Event
 ) -> dict[Case, Counted | str | None]:
-    unique = sorted({text for several in texts.values() for text in several})
+    unique = sorted({text for case, units in sizes.items() for text in _texts(case, units)})
     code = min(program.instructions), max(program.instructions) + 1
     traced = trace_program(
         driver, unique, calls=CALLS, mark=program.address_of(MARK), code=code, progress=progress.line, stop=stop
     )
-    place = dict(zip(unique, range(len(unique)), strict=True))
-    stretch = _stretches(traced)
+    places = dict(zip(unique, zip(traced.said, _stretches(traced), strict=True), strict=True))
     results: dict[Case, Counted | str | None] = {}
     same: dict[tuple[str, ...], Counted | str | None] = {}
-    for case, several in texts.items():
-        key = (*several, case.whole)
+    for case, units in sizes.items():
+        key = (*_texts(case, units), case.whole)
         if key not in same:
-            same[key] = _counted(case, several, [(place[t], stretch[place[t]]) for t in several], traced, program)
+            same[key] = _counted(case, units, [places[text] for text in key[:-1]], traced.trace, program)
         results[case] = same[key]
     return results
 
@@ -156,25 +159,26 @@ def _stretches(traced: Traced) -> list[int | None]:
 
 
 def _counted(
-    case: Case, texts: Sequence[str], places: Sequence[tuple[int, int | None]], traced: Traced, program: Program
+    case: Case, units: Units, executed: Sequence[tuple[Mapping[str, Any], int | None]], trace: Trace, program: Program
 ) -> Counted | str | None:
+    """`executed`: at each size what the driver said, and the number of its steps in the trace."""
     kernels, steps = [], []
     try:
-        for place, number in places:
-            said = traced.said[place]
+        for said, number in executed:
             if number is None:
                 return str(said["error"])
             kernels.append(str(said["kernel"]))
-            steps.append(steps_of_case(traced.trace, number, program, _is_library))
+            steps.append(steps_of_case(trace, number, program, _is_library))
         if len(set(kernels)) != 1:
             return f"smaller parts of it run other kernels: {', '.join(sorted(set(kernels)))}"
-        units = units_to_count(case.units) if len(texts) > 1 else (case.units,)
-        if len(steps) == 1:
-            _check_macs(case, int(traced.said[places[0][0]]["macs"]))
-        total = steps[0] if len(steps) == 1 else scaled(dict(zip(units, steps, strict=True)), case.units)
+        if units == (case.units,):
+            _check_macs(case, int(executed[0][0]["macs"]))
+            total: Mapping[Step, int] | None = steps[0]
+        else:
+            total = scaled(dict(zip(units, steps, strict=True)), case.units)
         if total is None:
             return None
-        return Counted(kernels[0], flow_of(total, traced.trace, program), units)
+        return Counted(kernels[0], flow_of(total, trace, program), units)
     except RvvbenchError as error:
         return str(error)
 
