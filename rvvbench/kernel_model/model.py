@@ -6,7 +6,7 @@ import os
 import subprocess
 import threading
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -100,10 +100,12 @@ def _count(
     shares = _shared_out(sizes, os.cpu_count() or 1)
     stop = threading.Event()
     with ThreadPoolExecutor(len(shares)) as pool:
+        counting = [pool.submit(_count_share, driver, program, share, progress, stop) for share in shares]
         try:
-            counted = list(pool.map(lambda share: _count_share(driver, program, share, progress, stop), shares))
+            counted = [done.result() for done in as_completed(counting)]
         except BaseException:
-            # Leaving the pool waits for its threads, which would otherwise count to the end after Ctrl-C.
+            # Leaving the pool waits for its threads, which would otherwise count to the end: after Ctrl-C, and where
+            # one of them failed, whose error is the first to come.
             stop.set()
             raise
     found = {case: result for share in counted for case, result in share.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from rvvbench.errors import RvvbenchError
 from rvvbench.kernel_model import model
 from rvvbench.kernel_model.cases import UNIT_COLUMNS, Case
 from rvvbench.kernel_model.emulator import Traced
@@ -129,3 +131,19 @@ def test_rows_come_in_the_order_of_the_cases_whoever_counts_them(
     assert [counted(row)[1] for row in rows(*cases)] == [1 + 4 * (c.units + 1) + 1 for c in cases]
     # 20 and 50 units are told from the same small ones, which are counted once.
     assert len(executed) == len(set(executed)) == 3 + 3 if processors == 1 else len(executed) >= 6
+
+
+def test_counting_ends_everywhere_when_it_fails_somewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped = []
+
+    def trace_program(driver: Path, texts: Sequence[str], *, stop: threading.Event, **how: Any) -> Traced:
+        if case(1).whole in texts:
+            raise RvvbenchError("it broke")
+        stopped.append(stop.wait(30))
+        raise RvvbenchError("counting was stopped")
+
+    monkeypatch.setattr(model, "trace_program", trace_program)
+    monkeypatch.setattr(model.os, "cpu_count", lambda: 2)
+    with pytest.raises(RvvbenchError, match="it broke"):
+        rows(case(1), case(3))
+    assert stopped == [True]
