@@ -96,7 +96,12 @@ def bench(
     repeats: int = typer.Option(5, "--repeats", min=1, help="Timings of each case."),
     min_s: float = typer.Option(0.05, "--min-seconds", min=0.0, help="Seconds that one timing takes at least."),
     driver: Path | None = typer.Option(
-        None, "--driver", help="A bench_driver built elsewhere (kernels/build.sh bench)."
+        None,
+        "--driver",
+        help="A bench_driver built elsewhere (kernels/build.sh bench).",
+        exists=True,
+        dir_okay=False,
+        resolve_path=True,
     ),
     stack: str = STACK,
     json_output: bool = JSON,
