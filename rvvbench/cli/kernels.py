@@ -66,7 +66,9 @@ def test(
                 runs.append(Run(compiler, machine, programs["riscv64" if machine.cpu else here]))
         shown.phase(f"testing on {len(runs)} machines")
         verdicts = run_all(runs, execute, jobs=jobs or os.cpu_count() or 1, told=shown.line)
-        registry = sorted({name for run in runs for name in listed_names(execute(run, ("--list",)).output)})
+        # What a program lists is what was compiled into it, on whatever machine it runs.
+        programs_once = {run.program: run for run in runs}.values()
+        registry = sorted({name for run in programs_once for name in listed_names(execute(run, ("--list",)).output)})
     problems = [f"{v.machine}, {v.compiler}: {v.problem}" for v in verdicts if v.problem]
     problems += [f"results differ where they must not: {text}" for text in disagreements(verdicts)]
     problems += [f"tested nowhere: {name}" for name in untested(verdicts, registry)]
