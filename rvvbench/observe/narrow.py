@@ -23,11 +23,9 @@ def enclosing(
     `assess` over them finds what it finds over all. Every reason that a left-out sample told moves into the next one
     that is kept, since it holds for that too.
     """
-    stretch = stretch_of(before, after, samples, window)
-    kept = set(_kept(stretch))
+    kept = set(_kept(stretch_of(before, after, samples, window)))
     if not kept:  # the window lies between two looks that are no samples; that there were samples must still be seen
-        kept = {at for at, sample in enumerate(samples) if sample.get("event") == "sample"}
-        kept = {min(kept)} if kept else kept
+        kept = set([at for at, sample in enumerate(samples) if sample.get("event") == "sample"][:1])
     found = []
     told: dict[str, Any] = {}
     for at, sample in enumerate(samples):

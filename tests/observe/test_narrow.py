@@ -69,6 +69,23 @@ def test_of_a_long_window_some_are_kept_evenly() -> None:
     assert EVENLY <= len(kept) <= EVENLY + 4
 
 
+def test_the_last_look_of_a_long_window_is_kept_although_it_is_cool_and_untimed() -> None:
+    before, after, samples = quiet(61)
+    samples[1]["conditions"]["temperature_millicelsius"]["thermal_zone0"] += 40_000
+    samples[-2]["tree_cpu_s"] = None
+    window = (10**9, 59 * 10**9)
+    kept = enclosing(before, after, samples, window)
+    assert kept[-1]["t_ns"] == 59 * 10**9
+    assert assess(before, after, kept, RULES, window=window) == assess(before, after, samples, RULES, window=window)
+
+
+def test_what_the_sampler_said_of_itself_is_kept_and_pss_is_not() -> None:
+    before, after, samples = quiet()
+    start, end = {"event": "sampler_start", "pss_interval_s": None}, {"event": "sampler_end", "error": None}
+    kept = enclosing(before, after, [start, {"event": "sample_pss"}, *samples, end], None)
+    assert kept == [start, *samples, end]
+
+
 def test_what_a_left_out_sample_told_moves_on() -> None:
     before, after, samples = quiet()
     samples[0]["reasons"] = {"cgroup": "no controller"}
