@@ -65,7 +65,7 @@ def cells(row: Row) -> list[str]:
 
 def sizes(row: Row) -> str:
     """The sizes as the field writes them."""
-    text = row.case.split(",", 1)[1] if "," in row.case else row.case
+    _, _, text = row.case.partition(",")
     return text.replace(",", " ")
 
 
