@@ -26,7 +26,7 @@ from rvvbench.provide.draft import draft_of
 from rvvbench.provide.file_hash import exclusive, sha256_of, write_atomically
 from rvvbench.provide.git import clone_at, commit_time_s, verify_tree
 from rvvbench.provide.sysroot import ARCHITECTURES, Image
-from rvvbench.provide.wheel import WheelName, unpack_wheel
+from rvvbench.provide.wheel import WheelName, normal_name, unpack_wheel
 
 # Grows when the way from a commit to a wheel changes in this module.
 RECIPE_VERSION = 1
@@ -295,7 +295,7 @@ def _one_wheel(source: Source, arch: str, draft: Path) -> Path:
     if len(found) != 1:
         raise RvvbenchError(f"the build left {len(found)} files instead of one wheel", where=where)
     name = WheelName.parse(found[0].name)
-    if re.sub(r"[-_.]+", "-", name.distribution).lower() != source.distribution:
+    if normal_name(name.distribution) != source.distribution:
         raise RvvbenchError(
             f"the build made a wheel of {name.distribution}, not of {source.distribution}",
             where=where,

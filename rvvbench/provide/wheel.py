@@ -87,7 +87,12 @@ def fetch_wheel(requirement: str, filename: str, sha256: str, folder: Path, wher
 
 def _normal(requirement: str) -> str:
     name, _, version = requirement.partition("==")
-    return f"{re.sub(r'[-_.]+', '-', name.strip()).lower()}=={version.strip()}"
+    return f"{normal_name(name.strip())}=={version.strip()}"
+
+
+def normal_name(distribution: str) -> str:
+    """The one spelling of a distribution's name; packaging.python.org, "Names and normalization"."""
+    return re.sub(r"[-_.]+", "-", distribution).lower()
 
 
 def _check(wheel: Path, sha256: str, where: str | None, mend: str) -> None:
