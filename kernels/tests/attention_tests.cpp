@@ -17,8 +17,12 @@
 // (1.01 for products of errors, with d_t below 0.01, which is checked). Rounding is monotonic: the
 // result lies between round(exact - e) and round(exact + e).
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <cstring>
 #include <limits>
 #include <string>
@@ -705,11 +709,71 @@ void test_exponential(const std::string& name, ExpKernel* kernel, bool takes_nan
 void test_division_of_work() {
   expect(decode_splits(8, 8, 4) == 1, "decode_splits: 8 KV heads keep 8 threads busy");
   expect(decode_splits(2, 8, 16) == 4, "decode_splits: 2 KV heads on 8 threads");
+  expect(decode_splits(3, 8, 16) == 3, "decode_splits: 3 KV heads leave no thread of 8 idle");
   expect(decode_splits(1, 8, 3) == 3, "decode_splits: no more than there is room for");
   for (const int64_t length : {1, 64, 65, 512, 2048}) {
     for (const int64_t splits : {1, 3, 8}) {
       const int64_t share = split_tokens(length, splits);
       expect(share >= kLeastSplit && share * splits >= length, "split_tokens leaves tokens over");
+      expect(share % 32 == 0, "split_tokens: a split ends within a tile");
+    }
+  }
+  const AttentionSizes sizes = sizes_of({8, 2, 64, 64}, 1.0, 0.0);
+  const auto largest_of = [&](int64_t tokens, int64_t threads) {
+    const ExtendSequence sequence = {0, tokens, 0, nullptr};
+    int64_t largest = 0;
+    const std::vector<ExtendUnit> units = extend_units(&sequence, 1, sizes, threads, &largest);
+    int64_t positions = 0;
+    for (const ExtendUnit& unit : units) positions += unit.positions;
+    expect(positions == tokens * sizes.kv_heads, "extend_units leaves positions out");
+    return largest;
+  };
+  expect(largest_of(1000, 1) == kUnitRows / 4, "extend_units: a unit has kUnitRows queries");
+  expect(largest_of(100, 8) == 25, "extend_units: 100 tokens of 2 KV heads keep 8 threads busy");
+  expect(largest_of(20, 64) == 8, "extend_units: a unit has 8 positions, or conversions prevail");
+  expect(largest_of(3, 64) == 3, "extend_units: a short sequence is one unit");
+}
+
+// Whether `call` calls abort(); in a process of its own, whose handler leaves no core.
+template <class Call>
+bool aborts(Call&& call) {
+  constexpr int kAborted = 77;
+  const pid_t child = fork();
+  if (child == 0) {
+    std::signal(SIGABRT, [](int) { _exit(kAborted); });
+    call();
+    _exit(0);
+  }
+  int status = 0;
+  return waitpid(child, &status, 0) == child && WIFEXITED(status) &&
+         WEXITSTATUS(status) == kAborted;
+}
+
+// One number too few ends the process before anything is computed.
+void test_scratch_is_checked(const Format& format) {
+  const AttentionSizes sizes = sizes_of({4, 2, 64, 64}, 1.0, 0.0);
+  const int64_t columns = score_columns(cpu_features());
+  for (const Kernel* kernel : runnable(Operation::kDecodeAttention, format.type)) {
+    DecodeAttention call{};
+    call.sizes = sizes;
+    call.splits = 1;
+    const int64_t floats = decode_scratch_floats(sizes, call.splits, columns);
+    auto* entry = std::get<DecodeAttentionKernel*>(kernel->entry);
+    for (const int64_t lacking : {0, 1}) {
+      const bool ended =
+          aborts([&] { entry(call, DecodeStage::kAttend, 0, 0, {nullptr, floats - lacking}); });
+      expect(ended == (lacking > 0), std::string(kernel->name) + ": scratch is not checked");
+    }
+  }
+  for (const Kernel* kernel : runnable(Operation::kExtendAttention, format.type)) {
+    ExtendAttention call{};
+    call.sizes = sizes;
+    call.largest_unit = 3;
+    const int64_t floats = extend_scratch_floats(sizes, call.largest_unit, columns);
+    auto* entry = std::get<ExtendAttentionKernel*>(kernel->entry);
+    for (const int64_t lacking : {0, 1}) {
+      const bool ended = aborts([&] { entry(call, 0, 0, {nullptr, floats - lacking}); });
+      expect(ended == (lacking > 0), std::string(kernel->name) + ": scratch is not checked");
     }
   }
 }
@@ -731,6 +795,7 @@ void test_attention() {
     test_decode_specials(*format);
     test_extend_specials(*format);
     test_batch_invariance(*format);
+    test_scratch_is_checked(*format);
     const std::string type = name_of(format->type);
     note_dispatch("decode_attention", type,
                   select_kernel(Operation::kDecodeAttention, format->type, 1, cpu_features()));
