@@ -21,6 +21,7 @@
 #include "core/attention.h"
 #include "core/registry.h"
 #include "torch/attestation.h"
+#include "torch/operands.h"
 #include "torch/parallel.h"
 
 namespace sgl_rvv {
@@ -34,28 +35,14 @@ struct Named {
   const Tensor& tensor;
 };
 
-const uint16_t* bits(const Tensor& tensor) {
-  return static_cast<const uint16_t*>(tensor.const_data_ptr());
-}
-
-uint16_t* mutable_bits(const Tensor& tensor) {
-  return static_cast<uint16_t*>(tensor.mutable_data_ptr());
-}
-
-void check_cpu(const char* op, const Named& of) {
-  TORCH_CHECK_VALUE(of.tensor.device().is_cpu(), op, ": ", of.name,
-                    " must be on the CPU, but is on ", of.tensor.device());
-}
-
-// 16-bit rows [*, *, width] of the type of `like`; negative sizes: any.
-void check_rows(const char* op, const Named& of, const Tensor& like, int64_t count, int64_t heads,
+// 16-bit rows [*, *, width] of the type of `like`, which is returned; negative sizes: any.
+Type check_rows(const char* op, const Named& of, const Tensor& like, int64_t count, int64_t heads,
                 int64_t width) {
-  check_cpu(op, of);
+  check_cpu(op, of.name, of.tensor);
   const Tensor& rows = of.tensor;
   TORCH_CHECK_VALUE(rows.dim() == 3, op, ": ", of.name, " must have 3 dimensions, but has shape ",
                     rows.sizes());
-  TORCH_CHECK_TYPE(rows.scalar_type() == at::kBFloat16 || rows.scalar_type() == at::kHalf, op, ": ",
-                   of.name, " must be bfloat16 or float16, but is ", rows.scalar_type());
+  const Type type = check_16_bits(op, of.name, rows);
   TORCH_CHECK_TYPE(rows.scalar_type() == like.scalar_type(), op, ": ", of.name, " is ",
                    rows.scalar_type(), ", but the query is ", like.scalar_type());
   const std::pair<int64_t, const char*> wanted[] = {
@@ -65,6 +52,7 @@ void check_rows(const char* op, const Named& of, const Tensor& like, int64_t cou
                       " must have ", wanted[i].first, wanted[i].second, ", but has shape ",
                       rows.sizes());
   }
+  return type;
 }
 
 // Rows that are written in place, or too large to be copied.
@@ -72,11 +60,6 @@ void check_adjacent(const char* op, const Named& of) {
   TORCH_CHECK_VALUE(of.tensor.stride(-1) == 1 || of.tensor.size(-1) <= 1, op, ": ", of.name,
                     " must have adjacent elements in its last dimension, but has strides ",
                     of.tensor.strides());
-}
-
-// Where the elements of a row are not adjacent, a copy whose are.
-Tensor with_adjacent(const Tensor& rows) {
-  return rows.stride(-1) == 1 ? rows : rows.contiguous();
 }
 
 void check_written(const char* op, const Named& written, std::initializer_list<Named> others) {
@@ -92,7 +75,7 @@ void check_written(const char* op, const Named& written, std::initializer_list<N
 }
 
 void check_integers(const char* op, const Named& of) {
-  check_cpu(op, of);
+  check_cpu(op, of.name, of.tensor);
   TORCH_CHECK_TYPE(of.tensor.scalar_type() == at::kInt || of.tensor.scalar_type() == at::kLong, op,
                    ": ", of.name, " must be int32 or int64, but is ", of.tensor.scalar_type());
 }
@@ -177,19 +160,15 @@ AttentionSizes sizes_of(const char* op, const Tensor& query, const Tensor& keys,
 }
 
 KvHeads heads_of(const Tensor& rows) {
-  return {bits(rows), rows.stride(0), rows.stride(1)};
+  return {bits_of(rows), rows.stride(0), rows.stride(1)};
 }
 
 QueryRows queries_of(const Tensor& rows) {
-  return {bits(rows), rows.stride(0), rows.stride(1)};
+  return {bits_of(rows), rows.stride(0), rows.stride(1)};
 }
 
 OutputRows outputs_of(const Tensor& rows) {
-  return {mutable_bits(rows), rows.stride(0), rows.stride(1)};
-}
-
-Type type_of(const Tensor& rows) {
-  return rows.scalar_type() == at::kHalf ? Type::kFp16 : Type::kBf16;
+  return {mutable_bits_of(rows), rows.stride(0), rows.stride(1)};
 }
 
 int64_t threads() {
@@ -231,9 +210,9 @@ void write_rows(const Tensor& cache, const Tensor& rows, const std::vector<int64
   const auto bytes = static_cast<size_t>(rows.size(2)) * sizeof(uint16_t);
   for (int64_t i = 0; i < rows.size(0); ++i) {
     for (int64_t head = 0; head < rows.size(1); ++head) {
-      std::memcpy(mutable_bits(cache) + loc[static_cast<size_t>(i)] * cache.stride(0) +
+      std::memcpy(mutable_bits_of(cache) + loc[static_cast<size_t>(i)] * cache.stride(0) +
                       head * cache.stride(1),
-                  bits(rows) + i * rows.stride(0) + head * rows.stride(1), bytes);
+                  bits_of(rows) + i * rows.stride(0) + head * rows.stride(1), bytes);
     }
   }
 }
@@ -245,7 +224,7 @@ void decode_attention_cpu(const Tensor& query, const Tensor& k_cache, const Tens
                           double logit_cap) {
   constexpr const char* kOp = "decode_attention_cpu";
   RECORD_FUNCTION("sgl-kernel::decode_attention_cpu", c10::ArrayRef<const c10::IValue>{});
-  check_rows(kOp, {"query", query}, query, -1, -1, -1);
+  const Type type = check_rows(kOp, {"query", query}, query, -1, -1, -1);
   check_rows(kOp, {"k_cache", k_cache}, query, -1, -1, query.size(2));
   check_rows(kOp, {"v_cache", v_cache}, query, k_cache.size(0), k_cache.size(1), -1);
   const AttentionSizes sizes = sizes_of(kOp, query, k_cache, v_cache, sm_scale, logit_cap);
@@ -260,7 +239,7 @@ void decode_attention_cpu(const Tensor& query, const Tensor& k_cache, const Tens
                                {"attn_logits", attn_logits}}) {
     check_adjacent(kOp, written);
   }
-  check_cpu(kOp, {"attn_logits", attn_logits});
+  check_cpu(kOp, "attn_logits", attn_logits);
   TORCH_CHECK_TYPE(attn_logits.scalar_type() == at::kFloat, kOp,
                    ": attn_logits must be float32, but is ", attn_logits.scalar_type());
   TORCH_CHECK_VALUE(attn_logits.dim() == 4 && attn_logits.size(0) == sequences &&
@@ -297,8 +276,7 @@ void decode_attention_cpu(const Tensor& query, const Tensor& k_cache, const Tens
   write_rows(k_cache, with_adjacent(key), written);
   write_rows(v_cache, with_adjacent(value), written);
   const Tensor queries = with_adjacent(query);
-  const Kernel* kernel =
-      select_kernel(Operation::kDecodeAttention, type_of(query), sizes.group(), cpu_features());
+  const Kernel& kernel = chosen_kernel(Operation::kDecodeAttention, type, sizes.group());
   const int64_t shares = threads();
   const DecodeAttention call = {sizes,
                                 sequences,
@@ -316,14 +294,14 @@ void decode_attention_cpu(const Tensor& query, const Tensor& k_cache, const Tens
                                 outputs_of(output)};
   const ScratchOfThreads scratch(
       shares, decode_scratch_floats(sizes, call.splits, score_columns(cpu_features())), query);
-  DecodeAttentionKernel* entry = std::get<DecodeAttentionKernel*>(kernel->entry);
+  DecodeAttentionKernel* entry = std::get<DecodeAttentionKernel*>(kernel.entry);
   for (const auto& [stage, units] : {std::pair{DecodeStage::kAttend, decode_units(call)},
                                      std::pair{DecodeStage::kMerge, merge_units(call)}}) {
     share_out(units, shares, scratch, [&, at = stage](int64_t unit, const Scratch& mine) {
       entry(call, at, unit, unit + 1, mine);
     });
   }
-  count_call(kOp, kernel->name);
+  count_call(kOp, kernel.name);
 }
 
 // The sequences of an extend call; `slots` must outlive them.
@@ -357,7 +335,7 @@ void extend_attention_cpu(const Tensor& q_extend, const Tensor& k_extend, const 
                           double logit_cap) {
   constexpr const char* kOp = "extend_attention_cpu";
   RECORD_FUNCTION("sgl-kernel::extend_attention_cpu", c10::ArrayRef<const c10::IValue>{});
-  check_rows(kOp, {"q_extend", q_extend}, q_extend, -1, -1, -1);
+  const Type type = check_rows(kOp, {"q_extend", q_extend}, q_extend, -1, -1, -1);
   const int64_t tokens = q_extend.size(0);
   check_rows(kOp, {"k_extend", k_extend}, q_extend, tokens, -1, q_extend.size(2));
   check_rows(kOp, {"v_extend", v_extend}, q_extend, tokens, k_extend.size(1), -1);
@@ -404,8 +382,7 @@ void extend_attention_cpu(const Tensor& q_extend, const Tensor& k_extend, const 
   const std::vector<ExtendUnit> units = extend_units(
       sequences.data(), static_cast<int64_t>(sequences.size()), sizes, shares, &largest_unit);
   if (units.empty()) return;
-  const Kernel* kernel =
-      select_kernel(Operation::kExtendAttention, type_of(q_extend), sizes.group(), cpu_features());
+  const Kernel& kernel = chosen_kernel(Operation::kExtendAttention, type, sizes.group());
   const Tensor queries = with_adjacent(q_extend);
   const Tensor keys = with_adjacent(k_extend);
   const Tensor values = with_adjacent(v_extend);
@@ -421,10 +398,10 @@ void extend_attention_cpu(const Tensor& q_extend, const Tensor& k_extend, const 
                                 outputs_of(o_extend)};
   const ScratchOfThreads scratch(
       shares, extend_scratch_floats(sizes, largest_unit, score_columns(cpu_features())), q_extend);
-  ExtendAttentionKernel* entry = std::get<ExtendAttentionKernel*>(kernel->entry);
+  ExtendAttentionKernel* entry = std::get<ExtendAttentionKernel*>(kernel.entry);
   share_out(static_cast<int64_t>(units.size()), shares, scratch,
             [&](int64_t unit, const Scratch& mine) { entry(call, unit, unit + 1, mine); });
-  count_call(kOp, kernel->name);
+  count_call(kOp, kernel.name);
 }
 
 }  // namespace

@@ -2,15 +2,12 @@
 
 #include <ATen/ops/empty.h>
 
+#include "torch/operands.h"
+
 namespace sgl_rvv {
 namespace {
 
 using at::Tensor;
-
-void check_place(const char* op, const char* name, const Tensor& tensor) {
-  TORCH_CHECK_VALUE(tensor.device().is_cpu(), op, ": ", name, " must be on the CPU, but is on ",
-                    tensor.device());
-}
 
 at::ScalarType torch_type(Type type) {
   switch (type) {
@@ -27,19 +24,17 @@ at::ScalarType torch_type(Type type) {
 }  // namespace
 
 Type check_matrix(const char* op, const char* name, const Tensor& tensor) {
-  check_place(op, name, tensor);
+  check_cpu(op, name, tensor);
   TORCH_CHECK_VALUE(tensor.dim() == 2, op, ": ", name, " must have 2 dimensions, but has shape ",
                     tensor.sizes());
-  const bool bf16 = tensor.scalar_type() == at::kBFloat16;
-  TORCH_CHECK_TYPE(bf16 || tensor.scalar_type() == at::kHalf, op, ": ", name,
-                   " must be bfloat16 or float16, but is ", tensor.scalar_type());
+  const Type type = check_16_bits(op, name, tensor);
   TORCH_CHECK_VALUE(tensor.size(1) > 0, op, ": ", name, " must have K > 0, but has shape ",
                     tensor.sizes());
-  return bf16 ? Type::kBf16 : Type::kFp16;
+  return type;
 }
 
 void check_same_type(const char* op, const char* name, const Tensor& tensor, const Tensor& mat1) {
-  check_place(op, name, tensor);
+  check_cpu(op, name, tensor);
   TORCH_CHECK_TYPE(tensor.scalar_type() == mat1.scalar_type(), op, ": ", name, " is ",
                    tensor.scalar_type(), " but mat1 is ", mat1.scalar_type());
 }
@@ -49,13 +44,9 @@ void check_depth(const char* op, const char* name, int64_t depth, int64_t depth_
                     " but mat1 has K = ", depth_of_mat1);
 }
 
-Tensor with_adjacent_columns(const Tensor& tensor) {
-  return tensor.stride(1) == 1 ? tensor : tensor.contiguous();
-}
-
 Tensor float_bias(const char* op, const std::optional<Tensor>& bias, int64_t n) {
   if (!bias.has_value() || !bias->defined()) return {};
-  check_place(op, "bias", *bias);
+  check_cpu(op, "bias", *bias);
   TORCH_CHECK_VALUE(bias->dim() == 1 && bias->size(0) == n, op, ": bias must have shape [", n,
                     "], but has ", bias->sizes());
   TORCH_CHECK_TYPE(at::isFloatingType(bias->scalar_type()), op,
@@ -65,20 +56,6 @@ Tensor float_bias(const char* op, const std::optional<Tensor>& bias, int64_t n) 
 
 Tensor scratch(int64_t count, Type type) {
   return at::empty({count}, at::TensorOptions().dtype(torch_type(type)));
-}
-
-const uint16_t* bits_of(const Tensor& tensor) {
-  return static_cast<const uint16_t*>(tensor.const_data_ptr());
-}
-
-uint16_t* mutable_bits_of(const Tensor& tensor) {
-  return static_cast<uint16_t*>(tensor.mutable_data_ptr());
-}
-
-const Kernel& chosen_kernel(Operation operation, Type type, int64_t rows) {
-  const Kernel* kernel = select_kernel(operation, type, rows, cpu_features());
-  TORCH_INTERNAL_ASSERT(kernel != nullptr, "no kernel for ", name_of(operation));
-  return *kernel;
 }
 
 }  // namespace sgl_rvv

@@ -1,7 +1,4 @@
-// The operands of a linear: what is checked, and what the kernels read.
-//
-// Every check names the operator and the argument. ValueError for shapes and values, TypeError for
-// types.
+// The operands of a linear, beside what operands.h has: what is checked, and what the kernels read.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,7 +6,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "core/registry.h"
+#include "core/types.h"
 
 namespace sgl_rvv {
 
@@ -23,20 +20,11 @@ void check_same_type(const char* op, const char* name, const at::Tensor& tensor,
 // K of mat2 and of mat1.
 void check_depth(const char* op, const char* name, int64_t depth, int64_t depth_of_mat1);
 
-// A matrix whose columns are adjacent: `tensor` itself, or a copy.
-[[nodiscard]] at::Tensor with_adjacent_columns(const at::Tensor& tensor);
-
 // The bias [n] of any floating type as contiguous FP32, or an undefined tensor where there is none.
 [[nodiscard]] at::Tensor float_bias(const char* op, const std::optional<at::Tensor>& bias,
                                     int64_t n);
 
 // An uninitialised vector of `count` elements of `type`.
 [[nodiscard]] at::Tensor scratch(int64_t count, Type type);
-
-[[nodiscard]] const uint16_t* bits_of(const at::Tensor& tensor);
-[[nodiscard]] uint16_t* mutable_bits_of(const at::Tensor& tensor);
-
-// The kernel for an operation, which the registry always has.
-[[nodiscard]] const Kernel& chosen_kernel(Operation operation, Type type, int64_t rows);
 
 }  // namespace sgl_rvv

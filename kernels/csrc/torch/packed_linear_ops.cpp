@@ -13,6 +13,7 @@
 #include "core/registry.h"
 #include "torch/attestation.h"
 #include "torch/linear_operands.h"
+#include "torch/operands.h"
 #include "torch/parallel.h"
 
 namespace sgl_rvv {
@@ -23,7 +24,7 @@ using at::Tensor;
 Tensor pack(const char* op, const char* name, const Tensor& weight) {
   TORCH_CHECK_VALUE(weight.size(0) > 0, op, ": ", name, " must not be empty, but has shape ",
                     weight.sizes());
-  const Tensor source = with_adjacent_columns(weight);
+  const Tensor source = with_adjacent(weight);
   const int64_t n = source.size(0);
   const int64_t k = source.size(1);
   const int64_t blocks = packed_blocks(n);
@@ -74,7 +75,7 @@ Tensor prepared_bias(const char* op, const std::optional<Tensor>& bias, int64_t 
 }
 
 Tensor prepared_left(const Tensor& mat1, const Kernel& kernel) {
-  const Tensor source = with_adjacent_columns(mat1);
+  const Tensor source = with_adjacent(mat1);
   const int64_t m = source.size(0);
   const int64_t k = source.size(1);
   Tensor prepared = scratch(left_elements(m, k), kernel.prepared_left);

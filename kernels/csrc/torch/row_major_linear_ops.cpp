@@ -12,6 +12,7 @@
 #include "core/registry.h"
 #include "torch/attestation.h"
 #include "torch/linear_operands.h"
+#include "torch/operands.h"
 #include "torch/parallel.h"
 
 namespace sgl_rvv {
@@ -23,7 +24,7 @@ using at::Tensor;
 constexpr int64_t kColumns = 4;
 
 Tensor prepared_left(const Tensor& mat1, const Kernel& kernel) {
-  const Tensor source = with_adjacent_columns(mat1);
+  const Tensor source = with_adjacent(mat1);
   const int64_t m = source.size(0);
   const int64_t k = source.size(1);
   Tensor prepared = scratch(m * row_major_depth(k), kernel.prepared_left);
@@ -52,7 +53,7 @@ Tensor linear_rowmajor(const Tensor& mat1, const Tensor& weight,
   if (m == 0 || n == 0) return out;
 
   const Kernel& kernel = chosen_kernel(Operation::kRowMajorLinear, type, m);
-  const Tensor rows = with_adjacent_columns(weight);
+  const Tensor rows = with_adjacent(weight);
   const Tensor left = prepared_left(mat1, kernel);
   const RowMajorLinear call = {m,
                                n,
