@@ -52,6 +52,14 @@ def test_sums_are_over_the_servers_processes_and_not_over_the_runner() -> None:
     assert found["pss_sum_bytes"].value == sum(rss) - 3 * 2 * MIB
 
 
+def test_a_server_of_which_no_memory_was_read_has_none() -> None:
+    found = figures([e for e in events() if e["event"] not in ("memory", "memory_tree") or e.get("role") == "runner"])
+    assert found["peak_rss_bytes"].reason == "no memory event of a measured process"
+    assert found["peak_rss_sum_bytes"].reason == "no memory event of the server"
+    assert found["pss_sum_bytes"].reason == "no memory event of the server"
+    assert found["peak_rss_tree_bytes"].reason == "no sample of the process tree's memory"
+
+
 def test_a_process_whose_pss_is_not_known_leaves_the_sum_unknown() -> None:
     happened = events()
     reading = next(e for e in happened if e["event"] == "memory" and e["phase"] == "c1")
@@ -131,6 +139,8 @@ def test_rows_are_named_after_their_load() -> None:
         {"arrivals": "fixed"},
         {"mode": "open", "concurrency": None, "arrivals": "fixed", "rate_per_s": 0.0},
         {"requests": 0},
+        {"seed": 1},
+        {"mode": "open", "concurrency": None, "arrivals": "fixed", "rate_per_s": 1.0, "seed": 1},
     ],
 )
 def test_a_load_is_closed_or_open(fields: dict[str, Any]) -> None:

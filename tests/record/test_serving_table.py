@@ -109,6 +109,23 @@ def test_start_up_is_said_apart() -> None:
     assert [remark for remark in remarks if remark.endswith(text)]
 
 
+def test_start_up_and_memory_that_are_not_known_are_said_to_be_unknown() -> None:
+    happened = [e for e in events() if e["event"] not in ("server_ready", "memory")]
+    remarks = comparison_table(serving_sample.record(row(1, processes=[ran(happened)]))).remarks
+    assert [one for one in remarks if one.endswith("torch-native unknown (no server_ready event).")]
+    assert [one for one in remarks if one.endswith("of all together: torch-native unknown.")]
+
+
+def test_of_many_remarks_on_tokens_the_first_are_said_and_the_rest_counted() -> None:
+    happened = events()
+    for e in happened:
+        if e["event"] == "chunk" and e["total_tokens"] in (1, 4):
+            e["token_ids"] = [11, 12]
+    remarks = comparison_table(serving_sample.record(row(1, processes=[ran(happened)]))).remarks
+    assert len([one for one in remarks if "torch-native/none/c1, process 0, request" in one]) == 4
+    assert "4 more remarks on tokens that came together." in remarks
+
+
 def test_a_first_chunk_of_several_tokens_is_said() -> None:
     happened = events()
     first = next(e for e in happened if e["event"] == "chunk" and e["request"] == "c1-0")

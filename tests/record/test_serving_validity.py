@@ -218,6 +218,16 @@ WRONG: list[tuple[Change, str, str]] = [
         "attestation",
         "an attestation has no routing table that can be read",
     ),
+    (
+        setting("attestation", where=AFTER, ops={"some_op": {"calls": "7"}}),
+        "attestation",
+        "an attestation has no number of calls of op some_op",
+    ),
+    (
+        setting("load_end", where=OF_C2, t_ns=10**15),
+        "attestation",
+        "load c2 does not lie between its attestations",
+    ),
 ]
 
 
@@ -298,6 +308,31 @@ def test_a_concurrency_that_was_in_flight_but_not_in_the_batches_is_unproven() -
     assert said(after(decoded_alone)) == [
         ("concurrency-unproven", "load c2: 43 % of its tokens were decoded 2 at once, 50 % must be")
     ]
+
+
+def test_projections_of_one_layer_that_show_different_passes_leave_the_concurrency_unproven() -> None:
+    def change(of: list[Event]) -> list[Event]:
+        for e in of:
+            if e["event"] == "attestation" and (e["load"], e["moment"]) == ("c2", "after"):
+                own = {line["m"]: line for line in e["routing"] if line["projection"] == "o_proj"}
+                # As many rows as before, in other passes.
+                own[2]["calls"] -= 2
+                own[1]["calls"] += 4
+        return of
+
+    assert ("routing", "o_proj and qkv_proj of the same layers show different passes") in said(after(change))
+    text = "load c2: the projections of a layer do not show the same passes"
+    assert ("concurrency-unproven", text) in said(after(change))
+
+
+def test_a_load_without_a_decode_step_has_not_shown_its_concurrency() -> None:
+    def change(of: list[Event]) -> list[Event]:
+        before, found = [e for e in of if e["event"] == "attestation" and e["load"] == "c2"]
+        decoded = [line for line in before["routing"] if line["m"] <= 2]
+        found["routing"] = [line for line in found["routing"] if line["m"] > 2] + decoded
+        return of
+
+    assert ("concurrency-unproven", "load c2: no decode step was attested") in said(after(change))
 
 
 def test_prompts_as_short_as_the_batch_leave_the_concurrency_unproven() -> None:
@@ -432,10 +467,10 @@ def open_loop(arrivals: str, due_ns: list[int] | None = None, **start: Any) -> l
     begin["t_ns"] -= 20_000_000
     seed = 1 if arrivals == "poisson" else None
     begin.update({"mode": "open", "concurrency": None, "arrivals": arrivals, "rate_per_s": RATE_PER_S, "seed": seed})
-    begin.update(start)
     own = [e for e in of if e["event"] == "request_start" and e["load"] == "c4"]
     for e, offset_ns in zip(own, due_ns or DUE_NS[arrivals], strict=True):
         e["scheduled_ns"] = begin["t_ns"] + offset_ns
+    begin.update(start)
     return of
 
 
@@ -475,9 +510,10 @@ def test_arrivals_that_were_not_drawn_so_are_found(arrivals: str, due_ns: list[i
         ("poisson", {"seed": None}, "its Poisson arrivals have no seed: None"),
         ("poisson", {"seed": True}, "its Poisson arrivals have no seed: True"),
         ("fixed", {"seed": 1}, "fixed arrivals have no seed, it says 1"),
+        ("fixed", {"t_ns": None}, "when it began cannot be read"),
     ],
 )
-def test_a_seed_that_was_not_declared_is_found(arrivals: str, start: dict[str, Any], text: str) -> None:
+def test_a_start_with_another_seed_or_no_time_is_found(arrivals: str, start: dict[str, Any], text: str) -> None:
     found = of_open_loop(arrivals, open_loop(arrivals, **start), seed=1 if arrivals == "poisson" else None)
     assert ("arrivals", f"load c4: {text}") in found
 

@@ -270,6 +270,18 @@ def test_what_a_row_expects_must_be_what_manifest_and_pins_say(path: tuple[Any, 
     assert ("expected", where) in [(finding.id, finding.where) for finding in sealed_anew(put(*path, value=value))]
 
 
+def test_expectations_that_pins_and_manifest_leave_as_empty_prove_nothing() -> None:
+    def emptied(plain: Plain) -> None:
+        plain["pins"]["checkpoint"]["files"] = {}
+        for row in plain["rows"]:
+            row["expected"]["checkpoint_files"] = {}
+
+    found = [(one.id, one.where) for one in sealed_anew(emptied) if one.text.startswith("is empty")]
+    assert found == [
+        ("expected", f"row {row}, expected.checkpoint_files") for row in ("torch-native/none", "rvv-kernels/none")
+    ]
+
+
 def test_a_row_that_was_left_out_is_found() -> None:
     def without(plain: Plain) -> None:
         del plain["rows"][0]

@@ -71,6 +71,7 @@ def test_a_killed_client_leaves_the_first_token_and_no_end(events: list[Event]) 
         ("chunk", 0, {"t_ns": None}, "its chunk event has no t_ns"),
         ("chunk", 1, {"t_ns": True}, "its chunk event has no t_ns"),
         ("chunk", 1, {"t_ns": 1}, "its clock runs backwards"),
+        ("chunk", 0, {"t_ns": 10**12}, "its first chunk came when it was sent"),
         ("request_end", 0, {"t_ns": 1}, "its clock runs backwards"),
         ("request_sent", 0, {"t_ns": 2**70}, "its request_sent event has no t_ns"),
         ("chunk", 0, {"token_ids": [1.5]}, "a chunk's token_ids are no list of whole numbers"),
