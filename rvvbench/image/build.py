@@ -26,6 +26,7 @@ from rvvbench.image.recipe import Recipe
 from rvvbench.image.suite import Difference, differences, parse_simulation, parse_status
 from rvvbench.image.verify import ImageRef, check_inside, look_up
 from rvvbench.project import writing
+from rvvbench.provide.file_hash import exclusive
 
 # What runs natively while a foreign root filesystem is put together, see images/hooks/extract.sh.
 TWIN_PACKAGES = (
@@ -119,12 +120,11 @@ def build_image(
     if foreign and recipe.model.variant == "minbase":
         require_emulator({"amd64": "x86_64", "arm64": "aarch64"}.get(arch, arch))
     images = state_dir / "images"
-    with writing(images):
-        images.mkdir(parents=True, exist_ok=True)
     clock = _Clock()
     log_path = images / f"{recipe.name}-{arch}.log"
-    turn = images / f".{recipe.name}-{arch}.lock"
-    with writing(images), _only_one(turn), log_path.open("w") as log, _workspace(images) as work:
+    # Two builds of one image take turns.
+    turn = exclusive(images, f"{recipe.name}-{arch}")
+    with writing(images), turn, log_path.open("w") as log, _workspace(images) as work:
         build = _Build(recipe, arch, state_dir, work, log, progress, foreign, mirror, clock)
         source = build.source(accept_expired)
         with ThreadPoolExecutor(2) as pool:
@@ -333,14 +333,6 @@ def _import(engine: Engine, image: oci.Image, name: str, arch: str) -> None:
     if before is not None and before.image_id != found.image_id:
         with contextlib.suppress(APIError):
             engine.client.images.remove(before.image_id)
-
-
-@contextlib.contextmanager
-def _only_one(path: Path) -> Iterator[None]:
-    """Two builds of one image take turns."""
-    with path.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 @contextlib.contextmanager
