@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,11 +14,13 @@ import pytest
 from rvvbench.engine.container import (
     ContainerSpec,
     Mount,
+    _follow,
     _write_whole,
     create_arguments,
     memory_limit_path,
     run_container,
 )
+from rvvbench.errors import EnvironmentLacks
 
 
 def test_a_container_has_no_network_unless_asked_for() -> None:
@@ -75,10 +78,17 @@ def test_where_the_disk_is_full_the_followed_log_stays(tmp_path: Path, monkeypat
 class Container:
     """What run_container asks of podman-py's container; says in `told` what happens in which order."""
 
-    def __init__(self, pid: int, waiting: BaseException | None = None) -> None:
+    def __init__(self, pid: int, waiting: BaseException | None = None, *, ctrl_c: str = "") -> None:
         self.told: list[str] = []
         self._pid = pid
         self._waiting = waiting
+        self._ctrl_c = ctrl_c
+
+    def create(self, **_: Any) -> Container:
+        if self._ctrl_c == "creating":
+            signal.raise_signal(signal.SIGINT)
+        self.told.append("created")
+        return self
 
     def start(self) -> None:
         self.told.append("started")
@@ -95,6 +105,8 @@ class Container:
         return [b""]
 
     def remove(self, **_: Any) -> None:
+        if self._ctrl_c == "removing":
+            signal.raise_signal(signal.SIGINT)
         self.told.append("removed")
 
     def run(self) -> None:
@@ -106,25 +118,44 @@ class Container:
             finally:
                 self.told.append("watched")
 
-        containers = SimpleNamespace(create=lambda **_: self)
-        engine: Any = SimpleNamespace(client=SimpleNamespace(containers=containers))
+        engine: Any = SimpleNamespace(client=SimpleNamespace(containers=self))
         run_container(engine, ContainerSpec("i", ("true",)), observe=observe)
 
 
 def test_a_container_is_watched_from_its_start_until_it_has_ended() -> None:
     container = Container(42)
     container.run()
-    assert container.told == ["started", "watching 42", "waited", "watched", "removed"]
+    assert container.told == ["created", "started", "watching 42", "waited", "watched", "removed"]
 
 
 def test_a_container_that_has_ended_already_is_not_watched() -> None:
     container = Container(0)
     container.run()
-    assert container.told == ["started", "waited", "removed"]
+    assert container.told == ["created", "started", "waited", "removed"]
 
 
 def test_watching_ends_before_the_container_is_removed_when_ctrl_c_comes() -> None:
     container = Container(42, KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
         container.run()
-    assert container.told == ["started", "watching 42", "waited", "watched", "removed"]
+    assert container.told == ["created", "started", "watching 42", "waited", "watched", "removed"]
+
+
+def test_ctrl_c_while_podman_creates_a_container_leaves_none() -> None:
+    container = Container(42, ctrl_c="creating")
+    with pytest.raises(KeyboardInterrupt):
+        container.run()
+    assert container.told == ["created", "removed"]
+
+
+def test_ctrl_c_while_a_container_is_removed_does_not_keep_it() -> None:
+    container = Container(42, ctrl_c="removing")
+    container.run()
+    assert container.told[-1] == "removed"
+
+
+def test_a_log_that_cannot_be_written_is_told_with_what_mends_it(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(EnvironmentLacks) as caught:
+        _follow(Container(42), tmp_path / "file" / "logs" / "log")
+    assert "RVVBENCH_HOME" in str(caught.value.mend)
