@@ -64,10 +64,7 @@ def harness(state: Path, run_id: str) -> Iterator[subprocess.Popen[bytes]]:
             run_container(engine, ContainerSpec({toy_image.NAME!r}, ("/wait",), run_id={run_id!r}))
         """
     )
-    process = subprocess.Popen(
-        [sys.executable, "-c", program],
-        stderr=subprocess.DEVNULL,
-    )
+    process = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL)
     try:
         yield process
     finally:
@@ -112,24 +109,17 @@ def test_a_harness_that_was_killed_leaves_nothing_after_a_sweep(engine: Engine, 
     assert engine.client.ping()
 
 
-def test_ctrl_c_leaves_nothing(engine: Engine, state: Path) -> None:
-    with harness(state, "interrupted") as process:
-        until(lambda: bool(containers_of(engine, "interrupted")))
-        process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=30) != 0
-    assert containers_of(engine, "interrupted") == []
-    assert len(set((state / "engine").iterdir())) == 1
-
-
-def test_an_impatient_ctrl_c_leaves_nothing(engine: Engine, state: Path) -> None:
-    with harness(state, "impatient") as process:
-        until(lambda: bool(containers_of(engine, "impatient")))
-        for _ in range(3):
+@pytest.mark.parametrize("times", [1, 3])
+def test_ctrl_c_leaves_nothing_however_impatient(engine: Engine, state: Path, times: int) -> None:
+    run_id = f"interrupted-{times}"
+    with harness(state, run_id) as process:
+        until(lambda: bool(containers_of(engine, run_id)))
+        for _ in range(times):
             process.send_signal(signal.SIGINT)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(timeout=0.15)
         assert process.wait(timeout=30) != 0
-    assert containers_of(engine, "impatient") == []
+    assert containers_of(engine, run_id) == []
     assert len(set((state / "engine").iterdir())) == 1
 
 
