@@ -39,7 +39,12 @@ std::vector<uint16_t> run(const Kernel& kernel, const LinearProblem& problem, Fe
                left_tiles(problem.m), left.data());
   const bool with_bias = !problem.bias.empty();
   const Fenced<float> bias(static_cast<size_t>(with_bias ? bias_elements(problem.n) : 0), fence);
-  if (with_bias) prepare_bias(problem.bias.data(), problem.n, bias.data());
+  if (with_bias) {
+    prepare_bias(problem.bias.data(), problem.n, bias.data());
+    expect(std::all_of(bias.data() + problem.n, bias.data() + bias_elements(problem.n),
+                       [](float value) { return value == 0.0F; }),
+           who + ": the bias is not padded with zeros");
+  }
   const GuardedOutput out(problem.m, problem.n, fence);
   const PackedLinear call = {problem.m,   problem.n,     problem.k,
                              left.data(), weight.data(), with_bias ? bias.data() : nullptr,

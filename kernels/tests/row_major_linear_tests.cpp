@@ -4,6 +4,7 @@
 // The order of additions is the same in all kernels of a type, so they agree to the last bit, at
 // every VLEN and on every architecture.
 
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,7 @@ std::vector<uint16_t> run(const Kernel& kernel, const LinearProblem& problem, Fe
   const size_t element = kernel.prepared_left == Type::kFp32 ? sizeof(float) : sizeof(uint16_t);
   const FencedBytes left(static_cast<size_t>(problem.m * row_major_depth(problem.k)) * element,
                          fence);
+  std::memset(left.data(), 0xff, left.size());  // NaN: what is not prepared shows, even times 0
   const Fenced<uint16_t> rows(problem.left, fence);
   prepare_row_major_left(kernel.left, kernel.prepared_left, rows.data(), problem.k, problem.k, 0,
                          problem.m, left.data());
