@@ -92,6 +92,8 @@ void mix_hash(const std::string& group, const void* bytes, size_t count) {
 
 void note_dispatch(const std::string& group, const std::string& key, const Kernel* kernel) {
   expect(kernel != nullptr, group + " " + key + ": no kernel is chosen");
+  expect(kernel == nullptr || cpu_features().has(kernel->needs),
+         group + " " + key + ": the kernel that is chosen cannot run here");
   state().dispatch[group][key] = kernel == nullptr ? "" : kernel->name;
 }
 
