@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rvvbench.observe.conditions import Conditions, Cooling
-from rvvbench.observe.gate import Limits, Waited, limits_of, not_observed, ready, wait_until_ready
+from rvvbench.observe.finding import Finding
+from rvvbench.observe.gate import Limits, Waited, limits_of, not_observed, ready, wait_until_ready, waited_of
 from rvvbench.observe.machine import machine_facts
 from rvvbench.observe.moment import CpuTime, Moment
 
@@ -144,3 +145,9 @@ def test_a_deadline_shorter_than_a_look_still_looks(deadline_s: float) -> None:
 def test_the_deadline_is_never_exceeded_by_more_than_the_first_look(deadline_s: int, poll_s: float) -> None:
     waited = Machine([at(0, 0.0, temperature_millicelsius={"thermal_zone0": 70_000})]).wait(deadline_s, poll_s)
     assert waited.waited_s <= max(deadline_s, poll_s) + 1e-6
+
+
+def test_what_the_gate_did_comes_back_from_json_whole() -> None:
+    load, governor = Finding("load", "1.00 CPUs"), Finding("governor", "policy0")
+    waited = Waited(12.5, 13, (load,), (load, governor), ("not observed: temperature",))
+    assert waited_of(json.loads(json.dumps(waited.plain()))) == waited

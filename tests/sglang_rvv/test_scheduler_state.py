@@ -1,5 +1,6 @@
 """The hook's own logic, with stand-ins for the modules of SGLang that it meets; the real ones are in the image."""
 
+import importlib
 import json
 import os
 import sys
@@ -8,7 +9,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
-from sglang_rvv import routing, scheduler_state
+from sglang_rvv import hooks, routing, scheduler_state
 from sglang_rvv.upstream import IntegrationError
 
 PYPROJECT = Path(__file__).resolve().parents[2] / "kernels" / "python" / "sglang_rvv" / "pyproject.toml"
@@ -83,6 +84,37 @@ def test_a_hook_that_holds_and_a_process_without_plugins_pass(scheduler):
     del scheduler.Scheduler.get_internal_state.__wrapped__
     scheduler.plugins._plugins_loaded = False
     scheduler_state.check()
+
+
+def test_the_hook_is_registered_after_the_module_that_it_enters_is_whole(scheduler, monkeypatch):
+    registered = []
+    registry = SimpleNamespace(register=lambda *hook: registered.append(hook))
+    module(
+        monkeypatch,
+        "sglang.srt.plugins.hook_registry",
+        HookRegistry=registry,
+        HookType=SimpleNamespace(AFTER="after"),
+    )
+    scheduler_state.register()
+    assert registered == [(scheduler_state.GET_INTERNAL_STATE, scheduler_state.add_what_ran, "after")]
+
+
+def test_a_model_gets_no_pool_where_the_hook_does_not_hold(scheduler, monkeypatch):
+    class Cpu: ...
+
+    pool = type("MHATokenToKVPool", (), {})
+    module(monkeypatch, "sglang.srt.platforms.cpu", CpuSRTPlatform=Cpu)
+    module(monkeypatch, "sglang.srt.platforms.device_mixin", PlatformEnum=SimpleNamespace(OOT="oot"))
+    module(monkeypatch, "sglang.srt.mem_cache")
+    module(monkeypatch, "sglang.srt.mem_cache.memory_pool", MHATokenToKVPool=pool)
+    monkeypatch.delitem(sys.modules, "sglang_rvv.platform", raising=False)
+    monkeypatch.setattr(hooks, "check_model_prepared", lambda: None)
+    platform = importlib.import_module("sglang_rvv.platform").RvvPlatform()
+    monkeypatch.delitem(sys.modules, "sglang_rvv.platform")
+    with pytest.raises(IntegrationError):
+        platform.get_mha_kv_pool_cls()
+    scheduler.Scheduler.get_internal_state.__wrapped__ = object()
+    assert platform.get_mha_kv_pool_cls() is pool
 
 
 def test_both_entry_points_have_the_name_by_which_sglang_chooses():
