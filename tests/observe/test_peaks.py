@@ -52,3 +52,8 @@ def test_that_the_tree_had_ended_is_no_reason_for_a_peak_seen_before() -> None:
     found = peaks_until([*SAMPLES, ended], None, emulated=False)
     assert found["sampled_rss_sum_bytes"] == 900
     assert "sampled_rss_sum_bytes" not in found["reasons"]
+
+
+def test_of_reasons_told_one_after_the_other_the_first_is_given() -> None:
+    later = sample(4, 100, reasons={"cgroup": "the process has ended"})
+    assert peaks_until([*SAMPLES, later], None, emulated=False)["reasons"]["cgroup_peak_bytes"] == "no controller"
