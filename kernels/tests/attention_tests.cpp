@@ -343,6 +343,7 @@ void test_decode(const DecodeProblem& problem) {
   const Shape& shape = problem.shape;
   const std::vector<const Kernel*> tested =
       runnable(Operation::kDecodeAttention, problem.format.type);
+  if (tested.empty()) return;
   std::vector<Decoded> results;
   for (const Kernel* kernel : tested) {
     results.push_back(run(*kernel, problem));
@@ -479,6 +480,7 @@ void test_extend(const ExtendProblem& problem) {
   const int64_t group = shape.heads / shape.kv_heads;
   const std::vector<const Kernel*> tested =
       runnable(Operation::kExtendAttention, problem.format.type);
+  if (tested.empty()) return;
   std::vector<std::vector<uint16_t>> results;
   for (const Kernel* kernel : tested) results.push_back(run(*kernel, problem));
   const int64_t queries = problem.tokens * shape.heads;

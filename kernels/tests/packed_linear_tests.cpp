@@ -95,7 +95,7 @@ void check_type(Type type) {
   for (const int64_t m : kRows) {
     for (const int64_t n : kColumns) {
       for (const int64_t k : kDepths) {
-        if (m * n * k > kLargest) continue;
+        if (m * n * k > kLargest || tested.empty()) continue;
         const LinearProblem problem = random_linear(format, m, n, k, (m + n + k) % 2 == 0);
         const std::vector<Interval> bounds = reference(problem, k + 1);
         std::vector<uint16_t> first;
