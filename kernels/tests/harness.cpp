@@ -107,12 +107,15 @@ void catch_fences() {
 }
 
 void expect_all_tested() {
+  bool known = state().only.empty();
   for (const Kernel& kernel : kernels()) {
     const bool wanted = state().only.empty() || state().only == kernel.name;
+    known = known || wanted;
     if (wanted && cpu_features().has(kernel.needs) && state().cases[kernel.name] == 0) {
       fail(std::string(kernel.name) + ": no test ran it");
     }
   }
+  expect(known, state().only + ": no kernel has that name");
 }
 
 int print_verdict() {

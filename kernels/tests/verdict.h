@@ -11,7 +11,8 @@ void restrict_to(const std::string& kernel);
 // From here on, touching a fence ends the program with the name of the case.
 void catch_fences();
 
-// Fails for each kernel that could have run and that no case ran.
+// Fails for each kernel that could have run and that no case ran, and where none has the name that
+// was asked for.
 void expect_all_tested();
 
 // Prints the JSON line; returns the exit code.
