@@ -71,7 +71,7 @@ def test_a_server_that_does_not_tell_of_itself_is_an_error(monkeypatch, answer, 
 
     monkeypatch.setattr(server_info, "get", answer if callable(answer) else get)
     with pytest.raises(ServingFailed) as caught:
-        asyncio.run(server_info.fetch("127.0.0.1", 1, 0.05))
+        asyncio.run(asyncio.wait_for(server_info.fetch("127.0.0.1", 1, 0.05), 5))
     assert caught.value.type == kind
     assert said in str(caught.value)
 
