@@ -100,6 +100,18 @@ def test_a_narrower_window_than_that_of_the_events_is_told_only_where_they_are_g
     assert disagreements(stored, events=[]) == ["window is [2500000000, 7500000000], by the events None"]
 
 
+def test_the_window_of_a_load_is_held_against_the_events_of_that_load() -> None:
+    ends = zip(("c1", "c2"), (WINDOW, (8 * 10**9, 9 * 10**9)), strict=True)
+    events = [
+        {"event": f"load_{end}", "load": load, "t_ns": t_ns}
+        for load, window in ends
+        for end, t_ns in zip(("start", "end"), window, strict=True)
+    ]
+    assert disagreements(observed(), events=events, load="c1") == []
+    (said,) = disagreements(observed(), events=events, load="c2")
+    assert said.endswith("by the events [8000000000, 9000000000]")
+
+
 def test_peaks_above_those_of_the_samples_kept_are_no_disagreement() -> None:
     stored = observed()
     stored["peaks"]["sampled_rss_sum_bytes"] = 10**9
