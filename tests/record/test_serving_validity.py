@@ -288,6 +288,10 @@ def test_the_number_of_layers_may_be_taken_from_what_is_shown() -> None:
     assert said(after(unchanged, expects=expected(2, load=load(2, layers=None)))) == []
     found = said(after(unchanged, expects=expected(2, load=load(2, layers=4))))
     assert ("routing", "qkv_proj computed 568 rows, 4 requests need 1136") in found
+    # Another projection that has more rows than the first is not one of as many layers.
+    unlike = routed(2, projection="o_proj", m=2, path="torch")
+    found = said(after(unlike, expects=expected(2, load=load(2, layers=None))))
+    assert ("routing", "o_proj computed 572 rows, 4 requests need 568") in found
 
 
 def decoded_alone(of: list[Event]) -> list[Event]:

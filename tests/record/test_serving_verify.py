@@ -117,6 +117,13 @@ def test_what_a_row_expects_must_be_what_the_manifest_says(path: tuple[Any, ...]
         assert where.format(row="row rvv-kernels/none/c2") in found
 
 
+@pytest.mark.parametrize(("row", "projection"), [(1, "lm_head"), (3, "lm_head"), (3, "o_proj")])
+def test_a_projection_that_has_no_route_is_found(row: int, projection: str) -> None:
+    routing = [route for route in SAMPLE["rows"][row]["expected"]["routing"] if route["projection"] != projection]
+    found = [finding.text for finding in sealed_anew("rows", row, "expected", "routing", value=routing)]
+    assert f"{projection} is not there, and the model has it" in found
+
+
 def test_a_variant_that_the_server_settings_overrule_is_no_damage() -> None:
     # The workload's settings come last; they are what the server is given, and the variant's own is not.
     assert sealed_anew("manifest", "variants", 1, "server_args", value={"stream_interval": 4}) == []
