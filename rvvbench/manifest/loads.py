@@ -24,8 +24,8 @@ class Load:
 
     @property
     def in_flight(self) -> int:
-        """Most requests that can be in flight at once."""
-        return self.requests if self.concurrency is None else min(self.concurrency, self.requests)
+        """Most requests that can be in flight at once. (A workload has no concurrency above its requests.)"""
+        return self.requests if self.concurrency is None else self.concurrency
 
 
 def loads(workload: Serving) -> list[Load]:

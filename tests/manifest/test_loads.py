@@ -24,6 +24,8 @@ def test_an_open_loop_may_have_every_request_in_flight() -> None:
 def test_the_server_must_hold_as_many_requests_as_any_load_has_in_flight() -> None:
     assert workload().most_in_flight == 2
     assert workload(open_loops=[OpenLoad(arrivals="fixed", rate_per_s=1.0)]).most_in_flight == 4
+    checked = workload(cross_check={"requests": 30, "concurrency": 3}, server={"skip_tokenizer_init": False})
+    assert checked.most_in_flight == 3
 
 
 def test_rates_that_nearly_agree_have_names_of_their_own() -> None:
