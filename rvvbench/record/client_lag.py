@@ -5,7 +5,6 @@ The client writes how late its event loop was (`client_lag_max_s` of `load_end`)
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Iterator, Sequence
 
@@ -13,7 +12,7 @@ from rvvbench.record.attestation import Event, Found, named_of
 from rvvbench.record.request_figures import gaps_s, ttft_s
 from rvvbench.record.request_timeline import requests
 from rvvbench.record.schema import Record
-from rvvbench.record.timeline import NotMeasuredError
+from rvvbench.record.timeline import NotMeasuredError, is_number
 
 FIELD = "client_lag_max_s"
 REMARKED_PERCENT = 10.0
@@ -26,7 +25,7 @@ def lag_reasons(events: Sequence[Event], load: str) -> Found:
         if FIELD not in end:
             continue
         lag_s = end[FIELD]
-        if isinstance(lag_s, bool) or not isinstance(lag_s, int | float) or not 0 <= lag_s < math.inf:
+        if not is_number(lag_s) or lag_s < 0:
             yield "client-lag-unproven", f"load {load}: how long the client stood still is {lag_s}"
             continue
         name, median_s = _median_s(events, load)

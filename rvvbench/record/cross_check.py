@@ -11,7 +11,7 @@ from typing import Any
 
 from rvvbench.record.events import named
 from rvvbench.record.server_checks import CROSS_CHECK
-from rvvbench.record.timeline import is_count
+from rvvbench.record.timeline import is_count, is_number
 
 EXPLAINED_PERCENT = 3.0
 """A larger difference than this is not one of definitions alone, whatever they are."""
@@ -97,15 +97,11 @@ def _unlike_its_lists(_: Mapping[str, Any], raw: Mapping[str, Any]) -> Iterator[
     flat = [gap for gaps in itls if isinstance(gaps, list) for gap in gaps] if isinstance(itls, list) else None
     for metric, times in (("ttft", raw.get("ttfts")), ("itl", flat)):
         name = f"median_{metric}_ms"
-        if not isinstance(times, list) or not times or not _is_time(raw.get(name)):
+        if not isinstance(times, list) or not times or not is_number(raw.get(name)):
             continue
-        if not all(_is_time(time) for time in times):
+        if not all(is_number(time) for time in times):
             yield f"its {metric}s are no times"
             continue
         median_ms = 1000 * statistics.median(times)
         if not math.isclose(median_ms, raw[name], rel_tol=_AGREES):
             yield f"its {name} is {raw[name]:g}, of its own {metric}s it is {median_ms:g}"
-
-
-def _is_time(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

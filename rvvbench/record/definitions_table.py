@@ -20,6 +20,7 @@ from rvvbench.record.other_tools import OTHER_DEFINITIONS, TOOLS, definitions, m
 from rvvbench.record.request_timeline import RequestTimeline, requests
 from rvvbench.record.schema import Figure, Process, Record, Row, RowFigure
 from rvvbench.record.table import EMULATED_BANNER
+from rvvbench.record.timeline import is_number
 
 OURS = "ours"
 METRICS = ("ttft", "tpot", "itl")
@@ -173,7 +174,7 @@ def _of_the_tool(event: Mapping[str, Any], metric: str) -> Time:
     if broken is not None:
         return Time(None, source, broken)
     value = event["raw"].get(name)
-    if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+    if not is_number(value) or value <= 0:
         return Time(None, source, f"its result has no {name}")
     return Time(value / 1000, source)
 

@@ -14,6 +14,7 @@ from rvvbench.record.disturbance import listed
 from rvvbench.record.events import named
 from rvvbench.record.plain_manifest import at
 from rvvbench.record.schema import Reason, Record, Row
+from rvvbench.record.timeline import is_number
 
 SHOWN = 8
 
@@ -100,7 +101,7 @@ def _mend(error: Reason, manifest: Mapping[str, object]) -> list[str]:
     """For an error that names a time limit of the manifest: twice that limit."""
     for name in _LIMIT.findall(error.text):
         limit_s = at(manifest, "experiment", "timeouts_s", name)
-        if isinstance(limit_s, int | float) and not isinstance(limit_s, bool):
+        if is_number(limit_s):
             return [f"where the machine was only busy, give it longer: --set timeouts_s.{name}={2 * limit_s:g}"]
     return []
 

@@ -13,7 +13,7 @@ from itertools import groupby, pairwise
 from typing import Any
 
 from rvvbench.record.events import named
-from rvvbench.record.timeline import Events, is_count
+from rvvbench.record.timeline import Events, is_count, is_number
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def loads(events: Events) -> tuple[Load, ...]:
             measured=start.get("measured") is True,
             requests=requests if is_count(requests) else 0,
             concurrency=concurrency if is_count(concurrency) else None,
-            rate_per_s=float(rate) if isinstance(rate, int | float) and not isinstance(rate, bool) else None,
+            rate_per_s=float(rate) if is_number(rate) else None,
             complete=ended.get(name, False) and names.count(str(name)) == 1,
         )
     return tuple(found.values())

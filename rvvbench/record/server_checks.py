@@ -17,7 +17,7 @@ from rvvbench.record.request_timeline import loads, requests
 from rvvbench.record.schema import Expected, Process
 from rvvbench.record.server_passes import pass_reasons
 from rvvbench.record.serving_validity import assess_load
-from rvvbench.record.timeline import NS_PER_S, NotMeasuredError, is_count
+from rvvbench.record.timeline import NS_PER_S, NotMeasuredError, is_count, is_number
 
 WARMUP = "-warmup"
 """A load's warm-up is the load of its name and this ending."""
@@ -86,7 +86,7 @@ def _started_up(events: Sequence[Event]) -> Found:
         for name in ("server_listening", "server_ready"):
             for event in named(events, name):
                 seconds, moments = event.get("seconds"), (start.get("t_ns"), event.get("t_ns"))
-                if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+                if not is_number(seconds):
                     yield "startup-time", f"{name} has no seconds: {seconds}"
                     continue
                 if not is_count(moments[0]) or not is_count(moments[1]):

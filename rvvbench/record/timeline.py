@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -111,7 +112,7 @@ def largest_tree_rss(events: Events) -> float:
 def number(event: Mapping[str, Any], field: str, what: str) -> float:
     """The positive number in `field`; raises NotMeasuredError, with the event's own reason where it gives one."""
     value = event.get(field)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _LARGEST:
+    if not is_number(value) or not 0 < value < _LARGEST:
         reason = event.get("reason") if value is None else None
         raise NotMeasuredError(str(reason) if reason else f"a {what} event has no {field}")
     return float(value)
@@ -120,6 +121,11 @@ def number(event: Mapping[str, Any], field: str, what: str) -> float:
 def is_count(value: Any) -> TypeGuard[int]:
     """A whole number that fits a clock or a counter."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _LARGEST
+
+
+def is_number(value: Any) -> TypeGuard[int | float]:
+    """A finite number; true and false are none, nor is a whole number that no float can hold."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def _short(values: Sequence[object]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -10,6 +9,7 @@ from typing import Any
 
 from rvvbench.record.events import named
 from rvvbench.record.schema import Agreement, Difference, ExpectedLoad, Row, RowAgreement
+from rvvbench.record.timeline import is_number
 
 NO_LOGPROBS = "the server was not asked for log-probabilities"
 
@@ -155,6 +155,4 @@ def _token(value: Any) -> int | None:
 
 
 def _finite(value: Any) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return None
-    return float(value)
+    return float(value) if is_number(value) else None

@@ -53,3 +53,10 @@ def test_a_generation_without_tokens_is_not_complete() -> None:
     assert not generation([], None).complete
     assert not generation([{"event": "prefill", "token_ids": [True]}], None).complete
     assert generation(sample.events(), None).complete
+
+
+def test_a_log_probability_that_no_float_can_hold_is_unknown() -> None:
+    events = sample.events()
+    next(event for event in events if event["event"] == "prefill")["logprobs"] = [10**400]
+    row = sample.row(processes=sample.ran(events))
+    assert [reason.id for reason in row.validity.reasons] == ["logprobs"]
