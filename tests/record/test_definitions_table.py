@@ -182,7 +182,7 @@ def test_a_cross_check_that_failed_is_said_and_leaves_the_rows_valid() -> None:
     assert definitions_table(of).remarks[-1] == "The cross-check failed: it ended with 1"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.sampled_from(["argv", "raw", "requests", "tool", "version"]), json_values)
 def test_whatever_stands_in_a_cross_check_it_is_shown(field: str, value: Any) -> None:
     happened = checked()

@@ -531,7 +531,7 @@ def test_requests_that_were_held_back_and_sent_at_once_are_found() -> None:
     assert of_open_loop("fixed", happened) == [("arrivals", "load c4: request c4-0 was sent 0.060 s after it was due")]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.sampled_from(["fixed", "poisson"]),
     st.floats(0.01, 1000, allow_nan=False),
@@ -609,7 +609,7 @@ def test_damaged_events_and_a_failed_container_are_reasons() -> None:
     ]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.integers(0, 10_000),
     st.sampled_from(

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rvvbench.runner.generation import Chunk, Generation, Messages, StreamError
@@ -18,7 +18,6 @@ def read(document: Any, *, incremental: bool = False) -> Chunk | None:
     return Generation(incremental=incremental).read(json.dumps(document).encode())
 
 
-@settings(deadline=None)
 @given(st.integers(1, 60))
 def test_messages_are_whole_however_the_bytes_are_cut(size: int) -> None:
     body = b'data: {"a": 1}\n\n: a comment\n\nevent: x\ndata:{"b": 2}\r\n\r\ndata: one\ndata: two\n\ndata: [DONE]\n\n'

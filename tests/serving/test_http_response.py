@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rvvbench.runner.http_response import HttpError, Response
@@ -16,7 +16,6 @@ def fed(pieces: list[bytes]) -> tuple[Response, bytes]:
     return response, b"".join(response.feed(piece) for piece in pieces)
 
 
-@settings(deadline=None)
 @given(st.lists(st.binary(min_size=1, max_size=40), max_size=8), st.data())
 def test_however_the_bytes_are_cut_the_body_is_the_same(chunks: list[bytes], data: st.DataObject) -> None:
     wire = HEAD + b"".join(map(framed, chunks)) + LAST

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rvvbench.record.percentile import nearest_rank, samples_needed
@@ -21,7 +21,6 @@ def test_the_nearest_rank_is_a_value_that_was_observed() -> None:
     assert nearest_rank([*values, 1000.0], 99) == 100.0
 
 
-@settings(deadline=None)
 @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=50), st.integers(1, 99))
 def test_at_least_the_share_of_values_is_at_or_below(values: list[float], percent: int) -> None:
     found = nearest_rank(values, percent)

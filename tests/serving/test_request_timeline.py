@@ -134,7 +134,7 @@ def some_events(draw: st.DrawFn) -> list[Event]:
     return found
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(some_events())
 def test_whatever_stands_in_the_events_every_figure_is_a_number_or_has_a_reason(events: list[Event]) -> None:
     found = requests(events)

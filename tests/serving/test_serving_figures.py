@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rvvbench.record.metrics import DEFINITIONS, emulated_id
@@ -118,7 +118,6 @@ def test_an_emulated_figure_never_has_the_id_of_a_native_one(of: str) -> None:
         assert {figure.definition, emulated[name].definition} <= set(SERVING_DEFINITIONS)
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(1, 10**10), min_size=2, max_size=40))
 def test_decode_rate_tpot_and_the_mean_gap_say_the_same(gaps: list[int]) -> None:
     times = [sum(gaps[: index + 1]) / S for index in range(len(gaps))]
