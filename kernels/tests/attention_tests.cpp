@@ -751,15 +751,20 @@ bool aborts(Call&& call) {
          WEXITSTATUS(status) == kAborted;
 }
 
+// Keys of one tile of `kernel`: score_columns() has room for the widest of all kernels.
+int64_t columns_of(const Kernel& kernel) {
+  constexpr int64_t kPortable = 32;
+  return (kernel.needs & kRvv) != 0 ? cpu_features().vlen_bits / 8 : kPortable;
+}
+
 // One number too few ends the process before anything is computed.
 void test_scratch_is_checked(const Format& format) {
   const AttentionSizes sizes = sizes_of({4, 2, 64, 64}, 1.0, 0.0);
-  const int64_t columns = score_columns(cpu_features());
   for (const Kernel* kernel : runnable(Operation::kDecodeAttention, format.type)) {
     DecodeAttention call{};
     call.sizes = sizes;
     call.splits = 1;
-    const int64_t floats = decode_scratch_floats(sizes, call.splits, columns);
+    const int64_t floats = decode_scratch_floats(sizes, call.splits, columns_of(*kernel));
     auto* entry = std::get<DecodeAttentionKernel*>(kernel->entry);
     for (const int64_t lacking : {0, 1}) {
       const bool ended =
@@ -771,7 +776,7 @@ void test_scratch_is_checked(const Format& format) {
     ExtendAttention call{};
     call.sizes = sizes;
     call.largest_unit = 3;
-    const int64_t floats = extend_scratch_floats(sizes, call.largest_unit, columns);
+    const int64_t floats = extend_scratch_floats(sizes, call.largest_unit, columns_of(*kernel));
     auto* entry = std::get<ExtendAttentionKernel*>(kernel->entry);
     for (const int64_t lacking : {0, 1}) {
       const bool ended = aborts([&] { entry(call, 0, 0, {nullptr, floats - lacking}); });
