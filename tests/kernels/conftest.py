@@ -35,7 +35,7 @@ def build_of() -> Iterator[Callable[[str], Build]]:
 
 @pytest.fixture
 def check_in_image(build_of: Callable[[str], Build], tmp_path: Path) -> Callable[[str], ContainerExit]:
-    """Runs a script of this folder in this machine's runtime image, with the kernels' package on the path."""
+    """Runs a script of this folder in this machine's runtime image, with the kernels and the plugin on the path."""
 
     def check(script: str) -> ContainerExit:
         build = build_of(host_arch(platform.machine()))
@@ -47,8 +47,12 @@ def check_in_image(build_of: Callable[[str], Build], tmp_path: Path) -> Callable
             ContainerSpec(
                 image=build.runtime_image.image_id,
                 command=("python3", f"/checks/{script}"),
-                env={"PYTHONPATH": "/site"},
-                mounts=(Mount(tmp_path, "/site"), Mount(Path(__file__).parent, "/checks")),
+                env={"PYTHONPATH": "/site:/plugin"},
+                mounts=(
+                    Mount(tmp_path, "/site"),
+                    Mount(project.root() / "kernels" / "python" / "sglang_rvv" / "src", "/plugin"),
+                    Mount(Path(__file__).parent, "/checks"),
+                ),
                 timeout_s=300.0,
             ),
         )

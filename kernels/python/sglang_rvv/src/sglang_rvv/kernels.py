@@ -35,7 +35,7 @@ def load() -> None:
 
 
 def pack(weight: Any) -> Any:
-    """A row-major BF16 weight [N, K] as blocks [ceil(N/32), K, 32]; the last block is padded with zeros."""
+    """A row-major BF16 or FP16 weight [N, K] as blocks [ceil(N/32), K, 32]; the last block is padded with zeros."""
     import torch
 
     n, k = weight.shape

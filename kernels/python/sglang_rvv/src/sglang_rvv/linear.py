@@ -21,6 +21,9 @@ from sglang_rvv.upstream import IntegrationError
 PACKED = "rvv_packed_weight"
 """Name of the non-persistent buffer [ceil(N/32), K, 32] that lies beside a layer's row-major weight."""
 
+PACKABLE = (torch.bfloat16, torch.float16)
+"""What the packed kernels compute in."""
+
 
 class CountedLinear(UnquantizedLinearMethod):  # type: ignore[misc]
     """SGLang's own unquantised linear, counted."""
@@ -54,7 +57,8 @@ class PackedLinear(CountedLinear):
 def prepare(model: torch.nn.Module, settings: Settings) -> int:
     """Route the projections of a loaded model; pack those that `settings` names. Returns the bytes of packed weights.
 
-    Raises IntegrationError when a projection that was asked for is not in the model, or its weight is not plain BF16.
+    Raises IntegrationError when a projection that was asked for is not in the model, or its weight is not plain BF16
+    or FP16.
     """
     layers = find(model)
     missing = [name for name in settings.packed if not layers[name]]
@@ -94,13 +98,13 @@ def find(model: Any) -> dict[str, list[tuple[str, Any]]]:
 
 
 def check_packable(name: str, layer: Any) -> None:
-    """Raise IntegrationError unless the layer's weight is an unquantised BF16 matrix on the CPU."""
+    """Raise IntegrationError unless the layer's weight is an unquantised BF16 or FP16 matrix on the CPU."""
     weight = layer.weight
-    unquantised = weight.dim() == 2 and weight.dtype == torch.bfloat16 and weight.device.type == "cpu"
+    unquantised = weight.dim() == 2 and weight.dtype in PACKABLE and weight.device.type == "cpu"
     if not unquantised:
         raise IntegrationError(
-            f"{name} has a weight {tuple(weight.shape)} of {weight.dtype}; packed linears take bfloat16 matrices",
-            mend="load the model with dtype bfloat16, or leave the projection out of SGLANG_RVV_PROJECTIONS",
+            f"{name} has a weight {tuple(weight.shape)} of {weight.dtype}; packed linears take BF16 or FP16 matrices",
+            mend="load the model with dtype bfloat16 or float16, or leave the projection out of SGLANG_RVV_PROJECTIONS",
         )
     if type(layer.quant_method).__name__ not in ("UnquantizedLinearMethod", "UnquantizedEmbeddingMethod"):
         raise IntegrationError(
