@@ -13,13 +13,15 @@
 #            bench  OUT/bench_driver, static, torch-free: what `rvvbench kernels bench` times
 #            tidy   no result: clang-tidy over the core, failing on what .clang-tidy calls an error
 #
-# Environment: CXX (clang++-22; a GCC must be one for ARCH), TIDY (clang-tidy-22), JOBS (number of processors).
+# Environment: CXX (clang++-22; a GCC must be one for ARCH), TIDY (clang-tidy-22), NM (llvm-nm-22, else nm), JOBS (number
+# of processors).
 set -eu
 
 arch=$1 sysroot=${2%/} out=$3
 shift 3
 source=$(cd "$(dirname "$0")" && pwd)
 cxx=${CXX:-clang++-22}
+nm=${NM:-$(command -v llvm-nm-22 || echo nm)}
 jobs=${JOBS:-$(nproc)}
 obj=$out/obj
 mkdir -p "$obj"
@@ -92,6 +94,19 @@ compile() {
   done | xargs -P "$jobs" -I '{}' sh -c 'echo "{}" >&2; {}'
 }
 
+# A function that several objects define (inline, of a template) is linked from one of them. Were that one compiled for
+# vectors, its code would run on machines without.
+check_shared() {
+  "$nm" -A --defined-only "$obj"/*.o | awk '
+    $(NF - 1) ~ /^[VW]$/ {
+      kind = "other"
+      if (match($0, /_(rvv|zvfh)\.o:/)) kind = substr($0, RSTART, RLENGTH)
+      if ($NF in seen && seen[$NF] != kind) { print "build.sh: shared between instruction sets: " $NF; wrong = 1 }
+      seen[$NF] = kind
+    }
+    END { exit wrong }' >&2
+}
+
 objects() { for folder in "$@"; do ls "$obj/$folder"-*.o; done; }
 
 rm -f "$obj"/*.o
@@ -99,11 +114,13 @@ for target in "$@"; do
   case $target in
     ops)
       { torch_files; core_files; } | compile
+      check_shared
       # shellcheck disable=SC2046
       $cxx $common $base -shared $linker -Wl,-z,defs -Wl,--build-id=sha1 -Wl,-soname,_ops.so -Wl,--as-needed \
         -o "$out/_ops.so" $(objects core torch) -ltorch_cpu -lc10 -lgomp ;;
     tests)
       { core_files; for file in "$source"/tests/*.cpp; do echo "$base $file"; done; } | compile
+      check_shared
       $cxx $common $base -static $linker -o "$out/kernel_tests" $(objects core tests) ;;
     sanitized)
       checks="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all"
@@ -112,6 +129,7 @@ for target in "$@"; do
     model | bench)
       rm -f "$obj"/bench-*_driver.o
       { core_files; bench_files "$target"; } | compile
+      check_shared
       $cxx $common $base -static $linker -o "$out/${target}_driver" $(objects core bench) ;;
     tidy)
       core_files | while read -r line; do
