@@ -194,7 +194,17 @@ def model(
     operations: list[str] = typer.Option([], "--operation", help="Only this operation, e.g. packed_linear."),
     types: list[str] = typer.Option([], "--type", help="Only this type, e.g. bf16."),
     rows: list[int] = typer.Option([], "--rows", help="Only linears of this many rows M (repeatable)."),
-    save: Path | None = typer.Option(None, "--save", help="Folder to write kernel-model.json, .md and .svg to."),
+    library: Path | None = typer.Option(
+        None,
+        "--library",
+        help="Another riscv64 library of torch.ops.sgl_kernel, to compare with ours; both are called by torch then.",
+        exists=True,
+        dir_okay=False,
+        resolve_path=True,
+    ),
+    save: Path | None = typer.Option(
+        None, "--save", help="Folder to write kernel-model.json, .md and .svg to (kernel-library-model.* of two)."
+    ),
     stack: str = STACK,
     json_output: bool = JSON,
 ) -> None:
@@ -203,18 +213,18 @@ def model(
     Deterministic: equal sources and images give equal digits. No board is needed, and none is measured.
     """
     from rvvbench.engine.service import Engine
-    from rvvbench.kernel_model import emulator
+    from rvvbench.kernel_model import comparison_table, emulator, table
     from rvvbench.kernel_model.cases import MODELS
+    from rvvbench.kernel_model.library import Caller
     from rvvbench.kernel_model.model import listed_kernels
     from rvvbench.kernel_model.model import model as run_model
     from rvvbench.kernel_model.plot import svg
     from rvvbench.kernel_model.prepare import build_for, model_configs
     from rvvbench.kernel_model.price import CPU
-    from rvvbench.kernel_model.report import Report, Tools
-    from rvvbench.kernel_model.table import markdown
+    from rvvbench.kernel_model.report import Comparison, LibraryRows, Report, Tools
     from rvvbench.kernel_model.toolchain import Toolchain
     from rvvbench.provide.file_hash import sha256_of
-    from rvvbench.provide.kernels import build_kernel_program
+    from rvvbench.provide.kernels import build_kernel_program, library_of
 
     emulator.qemu()
     configs = model_configs(tuple(models) or MODELS)
@@ -227,29 +237,45 @@ def model(
         listed = listed_kernels(driver)
         cases = _cases(configs, listed, operations, types, rows)
         toolchain = Toolchain(engine, build.toolchain_image.image_id)
-        modelled = run_model(driver, cases, toolchain, shown)
-        reached = {row.modelled.kernel for row in modelled if row.modelled}
-        report = Report(
-            tools=Tools(
-                llvm=toolchain.version(),
-                qemu=emulator.version(),
-                cpu=emulator.CPU,
-                priced_as=CPU,
-                toolchain_digest=build.toolchain_image.digest,
-                program_sha256=sha256_of(driver),
-            ),
-            kernels_modelled=[kernel.name for kernel in listed if kernel.name in reached],
-            kernels_not_reached=[kernel.name for kernel in listed if kernel.name not in reached],
-            rows=modelled,
+        ours = library_of(build, shown.line) if library else driver
+        tools = Tools(
+            llvm=toolchain.version(),
+            qemu=emulator.version(),
+            cpu=emulator.CPU,
+            priced_as=CPU,
+            toolchain_digest=build.toolchain_image.digest,
+            program_sha256=sha256_of(ours),
         )
-    text = report.model_dump_json(by_alias=True, indent=1) + "\n"
+        if library:
+            caller = Caller(engine, build.runtime_image.image_id)
+            found = [
+                LibraryRows(name=one.name, sha256=sha256_of(one), rows=caller.model(one, cases, toolchain, shown))
+                for one in (library, ours)
+            ]
+            comparison = Comparison(tools=tools, ours=found[1], other=found[0])
+        else:
+            modelled = run_model(driver, cases, toolchain, shown)
+            reached = {row.modelled.kernel for row in modelled if row.modelled}
+            report = Report(
+                tools=tools,
+                kernels_modelled=[kernel.name for kernel in listed if kernel.name in reached],
+                kernels_not_reached=[kernel.name for kernel in listed if kernel.name not in reached],
+                rows=modelled,
+            )
+    document: Report | Comparison = comparison if library else report
+    files = {".json": document.model_dump_json(by_alias=True, indent=1) + "\n"}
+    if isinstance(document, Comparison):
+        name = "kernel-library-model"
+        files[".md"] = comparison_table.markdown(document)
+    else:
+        name = "kernel-model"
+        files |= {".md": table.markdown(document), ".svg": svg(document)}
     if save is not None:
         with project.writing(save):
             save.mkdir(parents=True, exist_ok=True)
-            (save / "kernel-model.json").write_text(text)
-            (save / "kernel-model.md").write_text(markdown(report))
-            (save / "kernel-model.svg").write_text(svg(report))
+            for ending, text in files.items():
+                (save / (name + ending)).write_text(text)
     if json_output:
-        print_json(report.model_dump(mode="json", by_alias=True))
+        print_json(document.model_dump(mode="json", by_alias=True))
         return
-    out.print(markdown(report), markup=False, soft_wrap=True)
+    out.print(files[".md"], markup=False, soft_wrap=True)

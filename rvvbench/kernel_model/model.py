@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -76,10 +76,15 @@ def model(driver: Path, cases: Sequence[Case], toolchain: Toolchain, progress: P
     sizes = {case: units_to_count(case.units) for case in cases}
     progress.phase(f"counting executed blocks of {len(cases)} cases under QEMU")
     results = _count(stripped, program, sizes, progress)
-    again = [case for case, found in results.items() if found is None and case.macs <= WHOLE_LIMIT_MACS]
+    again = to_count_whole(results)
     if again:
         progress.phase(f"counting {len(again)} cases whole, whose counts do not grow evenly")
-        results |= _count(stripped, program, {case: (case.units,) for case in again}, progress)
+        results |= _count(stripped, program, again, progress)
+    return priced_rows(results, toolchain, progress)
+
+
+def priced_rows(results: Mapping[Case, Counted | str | None], toolchain: Toolchain, progress: Progress) -> list[Row]:
+    """A row for every case, from what `counted_cases` says of it."""
     progress.phase("pricing with llvm-mca")
     asked: dict[int, set[PricedSequence]] = {}
     for found in results.values():
@@ -87,7 +92,12 @@ def model(driver: Path, cases: Sequence[Case], toolchain: Toolchain, progress: P
             for iterations, sequences in wanted(found.flow).items():
                 asked.setdefault(iterations, set()).update(sequences)
     prices = toolchain.price(asked)
-    return [_row(case, results[case], prices) for case in cases]
+    return [_row(case, found, prices) for case, found in results.items()]
+
+
+def to_count_whole(results: Mapping[Case, Counted | str | None]) -> dict[Case, Units]:
+    """The cases whose counts do not scale and that are small enough to be counted whole, with that size."""
+    return {case: (case.units,) for case, found in results.items() if found is None and case.macs <= WHOLE_LIMIT_MACS}
 
 
 def _count(
@@ -134,18 +144,39 @@ def _texts(case: Case, units: Units) -> tuple[str, ...]:
 def _count_share(
     driver: Path, program: Program, sizes: Mapping[Case, Units], progress: Progress, stop: threading.Event
 ) -> dict[Case, Counted | str | None]:
-    unique = sorted({text for case, units in sizes.items() for text in _texts(case, units)})
     code = min(program.instructions), max(program.instructions) + 1
     traced = trace_program(
-        driver, unique, calls=CALLS, mark=program.address_of(MARK), code=code, progress=progress.line, stop=stop
+        driver,
+        texts_of(sizes),
+        calls=CALLS,
+        mark=program.address_of(MARK),
+        code=code,
+        progress=progress.line,
+        stop=stop,
     )
-    places = dict(zip(unique, zip(traced.said, _stretches(traced), strict=True), strict=True))
+    return counted_cases(traced, sizes, program, _is_library)
+
+
+def texts_of(sizes: Mapping[Case, Units]) -> list[str]:
+    """What is to be executed to count cases at these sizes."""
+    return sorted({text for case, units in sizes.items() for text in _texts(case, units)})
+
+
+def counted_cases(
+    traced: Traced, sizes: Mapping[Case, Units], program: Program, counts: Callable[[str], bool]
+) -> dict[Case, Counted | str | None]:
+    """By case: what was counted at its sizes, why it cannot be, or None where the counts do not scale.
+
+    `traced` executed `texts_of(sizes)` of `program`, of which the functions count whose name `counts`.
+    """
+    places = dict(zip(texts_of(sizes), zip(traced.said, _stretches(traced), strict=True), strict=True))
     results: dict[Case, Counted | str | None] = {}
     same: dict[tuple[str, ...], Counted | str | None] = {}
     for case, units in sizes.items():
         key = (*_texts(case, units), case.whole)
         if key not in same:
-            same[key] = _counted(case, units, [places[text] for text in key[:-1]], traced.trace, program)
+            executed = [places[text] for text in key[:-1]]
+            same[key] = _counted(case, units, executed, traced.trace, program, counts)
         results[case] = same[key]
     return results
 
@@ -161,7 +192,12 @@ def _stretches(traced: Traced) -> list[int | None]:
 
 
 def _counted(
-    case: Case, units: Units, executed: Sequence[tuple[Mapping[str, Any], int | None]], trace: Trace, program: Program
+    case: Case,
+    units: Units,
+    executed: Sequence[tuple[Mapping[str, Any], int | None]],
+    trace: Trace,
+    program: Program,
+    counts: Callable[[str], bool],
 ) -> Counted | str | None:
     """`executed`: at each size what the driver said, and the number of its steps in the trace."""
     kernels, steps = [], []
@@ -170,7 +206,7 @@ def _counted(
             if number is None:
                 return str(said["error"])
             kernels.append(str(said["kernel"]))
-            steps.append(steps_of_case(trace, number, program, _is_library))
+            steps.append(steps_of_case(trace, number, program, counts))
         if len(set(kernels)) != 1:
             return f"smaller parts of it run other kernels: {', '.join(sorted(set(kernels)))}"
         if units == (case.units,):

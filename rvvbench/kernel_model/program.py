@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rvvbench.errors import RvvbenchError
 
@@ -63,6 +63,11 @@ class Program:
             found.append(instruction)
             address += instruction.size
         return tuple(found)
+
+    def moved(self, by: int) -> Program:
+        """The same code `by` bytes further up: a library where it was loaded."""
+        there = (replace(one, address=one.address + by) for one in self.instructions.values())
+        return Program({one.address: one for one in there}, [start + by for start in self.starts], self.names)
 
 
 def parse_disassembly(lines: Iterable[str]) -> Program:

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 SCHEMA: Literal["rvvbench/kernel-model/1"] = "rvvbench/kernel-model/1"
+COMPARISON_SCHEMA: Literal["rvvbench/kernel-library-model/1"] = "rvvbench/kernel-library-model/1"
 
 
 class _Part(BaseModel):
@@ -77,3 +78,20 @@ class Report(_Part):
     kernels_modelled: list[str]
     kernels_not_reached: list[str]
     rows: list[Row]
+
+
+class LibraryRows(_Part):
+    """One library's cases. Only its own code is counted, its operators' checks and dispatch with it."""
+
+    name: str
+    sha256: str
+    rows: list[Row]
+
+
+class Comparison(_Part):
+    """The same cases of our library and another, each called by torch on one thread. The program of `tools` is ours."""
+
+    schema_: Literal["rvvbench/kernel-library-model/1"] = Field(default=COMPARISON_SCHEMA, alias="schema")
+    tools: Tools
+    ours: LibraryRows
+    other: LibraryRows

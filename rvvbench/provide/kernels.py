@@ -23,6 +23,7 @@ from rvvbench.provide.wheelfile import WheelContent, write_wheel
 RECIPE_VERSION = 1
 DISTRIBUTION = "sgl_kernel_rvv"
 TIMEOUT_S = 1800.0
+LIBRARY = "_ops.so"
 SOURCES = ("build.sh", "csrc/**/*.h", "csrc/**/*.cpp", "python/sgl_kernel/**/*.py")
 
 
@@ -74,13 +75,18 @@ def build_kernels(build: Build, progress: Callable[[str], None]) -> KernelWheel:
         progress(f"compiling the kernels for {build.arch}")
         ended = _compile("ops", build, folder, progress)
         progress(f"compiled in {ended.seconds:.0f} s")
-        content = wheel_content(build.source_dir, build.arch, (folder / "_ops.so").read_bytes())
+        content = wheel_content(build.source_dir, build.arch, (folder / LIBRARY).read_bytes())
         path = write_wheel(content, folder)
         library_sha256 = hashlib.sha256(content.files["sgl_kernel/_ops.so"]).hexdigest()
         wheel = KernelWheel(path, key, sha256_of(path), library_sha256, folder / "build.log", _first_line(ended))
         _remember(folder, wheel)
     progress(f"{path.name}: key {key[:16]}, library {library_sha256[:16]}")
     return wheel
+
+
+def library_of(build: Build, progress: Callable[[str], None]) -> Path:
+    """The library that is in the wheel of `build_kernels`."""
+    return build_kernels(build, progress).path.parent / LIBRARY
 
 
 def build_kernel_tests(build: Build, progress: Callable[[str], None]) -> Path:
