@@ -45,13 +45,22 @@ case $arch in
     base="-march=rv64gc -mabi=lp64d $tune"
     vector="-march=rv64gcv -mabi=lp64d $tune"
     half="-march=rv64gcv_zfh_zvfh -mabi=lp64d $tune"
+    # Clang 19 and GCC 15 have the intrinsics; what older ones build has no such kernels.
+    brain="-march=rv64gcv_zvfbfwma -mabi=lp64d $tune"
+    if echo '#include <riscv_vector.h>
+vfloat32m4_t f(vfloat32m4_t s, __bf16 a, vbfloat16m2_t w, size_t n) { return __riscv_vfwmaccbf16_vf_f32m4(s, a, w, n); }' |
+      "$cxx" $triple ${sysroot:+--sysroot=$sysroot} $brain -x c++ -fsyntax-only - 2>/dev/null; then
+      common="$common -DSGL_RVV_ZVFBFWMA"
+    else
+      brain=
+    fi
     # The loops of attention are written in the order in which an in-order core should meet them; LLVM keeps to it
     # where it schedules from the top. Older LLVM and GCC order them by themselves.
     if "$cxx" $triple -mllvm -misched-prera-direction=topdown -x c++ -c /dev/null -o /dev/null 2>/dev/null; then
       written="-mllvm -misched-prera-direction=topdown"
     fi ;;
-  x86_64) base=-march=x86-64 vector= half= ;;
-  aarch64) base=-march=armv8-a vector= half= ;;
+  x86_64) base=-march=x86-64 vector= half= brain= ;;
+  aarch64) base=-march=armv8-a vector= half= brain= ;;
   *) echo "build.sh: unknown architecture $arch" >&2; exit 2 ;;
 esac
 # Torch's headers want C++20 and warn about themselves.
@@ -65,6 +74,7 @@ core_files() {
       */attention_zvfh.cpp) [ -z "$half" ] || echo "$half $written $file" ;;
       *_rvv.cpp) [ -z "$vector" ] || echo "$vector $file" ;;
       *_zvfh.cpp) [ -z "$half" ] || echo "$half $file" ;;
+      *_zvfbfwma.cpp) [ -z "$brain" ] || echo "$brain $file" ;;
       *_portable.cpp) echo "$base -ffp-contract=off $file" ;;
       *) echo "$base $file" ;;
     esac
@@ -100,7 +110,7 @@ check_shared() {
   "$nm" -A --defined-only "$obj"/*.o | awk '
     $(NF - 1) ~ /^[VW]$/ {
       kind = "other"
-      if (match($0, /_(rvv|zvfh)\.o:/)) kind = substr($0, RSTART, RLENGTH)
+      if (match($0, /_(rvv|zvfh|zvfbfwma)\.o:/)) kind = substr($0, RSTART, RLENGTH)
       if ($NF in seen && seen[$NF] != kind) { print "build.sh: shared between instruction sets: " $NF; wrong = 1 }
       seen[$NF] = kind
     }

@@ -3,6 +3,7 @@
 //   kernel_tests                 runs everything; exit code 1 when something is wrong
 //   kernel_tests --list          one line a kernel: name, what it needs, available or unavailable
 //   kernel_tests --kernel NAME   only that kernel
+//   kernel_tests --zvfbfwma ...  takes it that the machine has Zvfbfwma, whatever hwprobe says
 //
 // The last line is a JSON object: {"vlen_bits", "rvv", "zvfh", "cases", "failures", "hashes":
 // {group: hash}, "kernels": {name: cases}, "dispatch": {group: {rows: name}}}.
@@ -43,6 +44,10 @@ void list() {
 int main(int argc, char** argv) {
   using namespace sgl_rvv::tests;
   for (int i = 1; i < argc; ++i) {
+    if (std::strcmp(argv[i], "--zvfbfwma") == 0) {
+      sgl_rvv::assume_extensions(sgl_rvv::kZvfbfwma);
+      continue;
+    }
     if (std::strcmp(argv[i], "--list") == 0) {
       list();
       return 0;
@@ -50,7 +55,7 @@ int main(int argc, char** argv) {
     if (std::strcmp(argv[i], "--kernel") == 0 && i + 1 < argc) {
       restrict_to(argv[++i]);
     } else {
-      std::fprintf(stderr, "usage: kernel_tests [--list] [--kernel NAME]\n");
+      std::fprintf(stderr, "usage: kernel_tests [--zvfbfwma] [--list] [--kernel NAME]\n");
       return 2;
     }
   }

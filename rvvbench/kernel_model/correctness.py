@@ -16,30 +16,34 @@ VECTOR_LENGTHS = (128, 256, 512, 1024)
 _ONES = "rvv_ta_all_1s=true,rvv_ma_all_1s=true"
 _HALF = "zvfh=true,zfh=true"
 _NO_HALF = "zvfh=false,zfh=false"
+# The emulator executes Zvfbfwma, and its hwprobe says nothing of it.
+_BRAIN = "zfbfmin=true,zvfbfmin=true,zvfbfwma=true"
+_HAS_BRAIN = ("--zvfbfwma",)
 
 
 @dataclass(frozen=True)
 class Machine:
-    """An emulated machine, or (`cpu` None) this one itself. `vlen_bits` 0: without V."""
+    """An emulated machine, or (`cpu` None) this one itself. `vlen_bits` 0: without V.
+
+    `told` are arguments that tell the program what it cannot find out there.
+    """
 
     name: str
     cpu: str | None
     vlen_bits: int
     zvfh: bool
+    told: tuple[str, ...] = ()
 
 
 def machines(host: str) -> list[Machine]:
-    """Every machine: four vector lengths with and without zvfh, agnostic elements all ones; then the exceptions."""
-    found = [
-        Machine(
-            f"VLEN {vlen}, {'zvfh' if zvfh else 'no zvfh'}, agnostic ones",
-            f"rv64,v=true,vlen={vlen},{_HALF if zvfh else _NO_HALF},{_ONES}",
-            vlen,
-            zvfh,
-        )
-        for vlen in VECTOR_LENGTHS
-        for zvfh in (True, False)
-    ]
+    """Every machine: four vector lengths with zvfh and zvfbfwma and with neither, agnostic elements all ones; then the
+    exceptions.
+    """
+    found = []
+    for vlen in VECTOR_LENGTHS:
+        cpu = f"rv64,v=true,vlen={vlen},{_ONES}"
+        more = Machine(f"VLEN {vlen}, zvfh, zvfbfwma, agnostic ones", f"{cpu},{_HALF},{_BRAIN}", vlen, True, _HAS_BRAIN)
+        found += [more, Machine(f"VLEN {vlen}, no zvfh, agnostic ones", f"{cpu},{_NO_HALF}", vlen, False)]
     found.append(Machine("VLEN 256, zvfh, agnostic undisturbed", f"rv64,v=true,vlen=256,{_HALF}", 256, True))
     found.append(Machine("riscv64 without V", "rv64,v=false", 0, False))
     found.append(Machine(f"this machine ({host})", None, 0, False))

@@ -17,7 +17,7 @@ def execute(run: Run, arguments: tuple[str, ...]) -> Ended:
     started = time.monotonic()
     try:
         done = subprocess.run(
-            [*emulated, str(run.program), *arguments],
+            [*emulated, str(run.program), *run.machine.told, *arguments],
             capture_output=True,
             text=True,
             errors="replace",

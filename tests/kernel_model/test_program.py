@@ -6,7 +6,7 @@ import pytest
 
 from rvvbench.errors import RvvbenchError
 from rvvbench.kernel_model.memory_access import Access, access
-from rvvbench.kernel_model.program import assembler_text
+from rvvbench.kernel_model.program import Instruction, Program, assembler_text
 from rvvbench.kernel_model.vector_type import VectorType, uses_vector_type, vector_type_of
 from tests.kernel_model.small_program import PROGRAM
 
@@ -89,3 +89,11 @@ def test_elements_at_vlen_256(kind: VectorType, elements: int) -> None:
 )
 def test_bytes_that_an_instruction_moves_at_vlen_256(text: str, moved: Access) -> None:
     assert access(text, E32M2, 256) == moved
+
+
+def test_a_program_is_the_same_where_a_library_was_loaded() -> None:
+    program = Program({8: Instruction(8, 2, "ret"), 16: Instruction(16, 4, "nop")}, [8, 16], ["first", "second"])
+    there = program.moved(0x1000)
+    assert [one.address for one in there.span(0x1008, 0x1008)] == [0x1008]
+    assert (there.function_at(0x1010), there.function_at(0x1007), there.address_of("second")) == ("second", "", 0x1010)
+    assert program.function_at(8) == "first"

@@ -15,6 +15,7 @@ from rvvbench.kernel_model import flow, model
 from rvvbench.kernel_model.cases import Case
 from rvvbench.kernel_model.emulator import trace_program
 from rvvbench.kernel_model.flow import OUTSIDE, Flow, Run, flow_of, steps_of_case
+from rvvbench.kernel_model.library import Caller
 from rvvbench.kernel_model.prepare import build_for
 from rvvbench.kernel_model.price import cycles, sequence, wanted
 from rvvbench.kernel_model.program import Instruction
@@ -22,7 +23,7 @@ from rvvbench.kernel_model.toolchain import Toolchain
 from rvvbench.kernel_model.trace import TraceReader
 from rvvbench.kernel_model.vector_type import VectorType
 from rvvbench.progress import Silent
-from rvvbench.provide.kernels import build_kernel_program
+from rvvbench.provide.kernels import Build, build_kernel_program, library_of
 
 pytestmark = [
     pytest.mark.container,
@@ -32,6 +33,7 @@ pytestmark = [
 
 @dataclass(frozen=True)
 class Tools:
+    build: Build
     toolchain: Toolchain
     driver: Path
 
@@ -41,7 +43,7 @@ def tools() -> Iterator[Tools]:
     with Engine(project.state_dir()) as engine:
         build = build_for("riscv64", "debian-rvv", engine, project.state_dir())
         driver = build_kernel_program("model", build, print)
-        yield Tools(Toolchain(engine, build.toolchain_image.image_id), driver)
+        yield Tools(build, Toolchain(engine, build.toolchain_image.image_id), driver)
 
 
 # Reciprocal throughput at LMUL 1, 2, 4 and 8. Of widening instructions the LMUL is that of the source: mf2 to m4.
@@ -94,6 +96,19 @@ def test_scaled_counts_are_those_of_the_whole(tools: Tools) -> None:
         count * len(whole.flow.runs[node].instructions) for node, count in executions.items()
     )
     assert scaled.modelled.cycles_in_order == float(cycles(whole.flow, whole.prices(tools)).in_order)
+
+
+@pytest.mark.long
+def test_a_library_that_torch_calls_costs_what_its_kernel_costs_and_a_little_more(tools: Tools) -> None:
+    caller = Caller(tools.build.engine, tools.build.runtime_image.image_id)
+    cases = [Case("row_major_linear", "bf16", "m", "layer", 8, (("m", 1), ("k", 2048)))]
+    cases += [Case("no_such_operator", "bf16", "m", "layer", 8, (("group", 4), ("head", 64), ("context", 40)))]
+    called, unknown = caller.model(library_of(tools.build, print), cases, tools.toolchain, Silent())
+    (driven,) = model.model(tools.driver, cases[:1], tools.toolchain, Silent())
+    assert called.modelled is not None and driven.modelled is not None, (called.reason, driven.reason)
+    # Checks and dispatch of the operator come on top of the kernel.
+    assert 1.0 < called.modelled.cycles_in_order / driven.modelled.cycles_in_order < 1.03
+    assert unknown.modelled is None and unknown.reason is not None and "no_such_operator" in unknown.reason
 
 
 @pytest.mark.parametrize(

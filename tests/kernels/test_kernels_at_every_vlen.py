@@ -26,6 +26,8 @@ pytestmark = [
 
 VECTOR_LENGTHS = (128, 256, 512, 1024)
 ALL_ONES = "rvv_ta_all_1s=true,rvv_ma_all_1s=true"
+# What the emulator has, and its hwprobe says nothing of.
+BRAIN = "zfbfmin=true,zvfbfmin=true,zvfbfwma=true"
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ def native(programs: Programs) -> dict[str, Any]:
 
 
 def _machines() -> list[Any]:
-    """Every VLEN with Zvfh or without by default, with both in the long run (`rvvbench kernels test` has them too)."""
+    """Every VLEN with Zvfh and Zvfbfwma or without; in the long run, and in `rvvbench kernels test`, with both."""
     found = []
     for index, vlen in enumerate(VECTOR_LENGTHS):
         for zvfh in (True, False):
@@ -79,11 +81,14 @@ def test_every_kernel_is_right_to_the_last_bit_with_agnostic_tails_of_ones(
     programs: Programs, native: dict[str, Any], vlen: int, zvfh: bool
 ) -> None:
     cpu = f"rv64,v=true,vlen={vlen},zfh={str(zvfh).lower()},zvfh={str(zvfh).lower()}"
-    report = verdict(emulated(programs.riscv64, f"{cpu},{ALL_ONES}"))
+    told = ["--zvfbfwma"] if zvfh else []
+    if zvfh:
+        cpu += f",{BRAIN}"
+    report = verdict(emulated(programs.riscv64, f"{cpu},{ALL_ONES}", *told))
     assert report["failures"] == 0
     assert (report["rvv"], report["zvfh"], report["vlen_bits"]) == (True, zvfh, vlen)
     assert report["hashes"] == native["hashes"]
-    lines = [line.split() for line in emulated(programs.riscv64, cpu, "--list").splitlines()]
+    lines = [line.split() for line in emulated(programs.riscv64, cpu, *told, "--list").splitlines()]
     assert set(report["kernels"]) == {name for name, _, state in lines if state == "available"}
     assert all(cases > 0 for cases in report["kernels"].values())
 
@@ -96,6 +101,14 @@ def test_the_rvv_kernels_are_the_ones_that_are_dispatched(programs: Programs) ->
     assert report["dispatch"]["packed_linear_fp16"]["1"] == "packed_linear_fp16_m1_widening_zvfh_rvv"
     assert report["dispatch"]["row_major_linear_bf16"]["1"] == "row_major_linear_bf16_along_k_rvv"
     assert report["dispatch"]["row_major_linear_fp16"]["1"] == "row_major_linear_fp16_along_k_zvfh_rvv"
+
+
+def test_where_there_is_zvfbfwma_its_kernels_are_dispatched(programs: Programs) -> None:
+    one = "packed_linear_bf16_m1_widening_zvfbfwma_rvv"
+    cpu = f"rv64,v=true,vlen=256,{BRAIN},{ALL_ONES}"
+    rows = verdict(emulated(programs.riscv64, cpu, "--zvfbfwma", "--kernel", one))["dispatch"]["packed_linear_bf16"]
+    assert rows["1"] == one
+    assert rows["64"] == "packed_linear_bf16_widening_blocked_zvfbfwma_rvv"
 
 
 def test_without_v_the_portable_kernel_runs_and_no_vector_instruction(programs: Programs) -> None:

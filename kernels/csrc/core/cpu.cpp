@@ -15,6 +15,7 @@ namespace {
 // Numbers of the kernel's ABI that older headers lack.
 constexpr uint64_t kProbeZfh = 1ULL << 27;
 constexpr uint64_t kProbeZvfh = 1ULL << 30;
+constexpr uint64_t kProbeZvfbfwma = 1ULL << 54;
 
 Extensions probe() {
   riscv_hwprobe pair{};
@@ -24,6 +25,7 @@ Extensions probe() {
     Extensions found = kV;
     if ((pair.value & kProbeZfh) != 0) found |= kZfh;
     if ((pair.value & kProbeZvfh) != 0) found |= kZvfh;
+    if ((pair.value & kProbeZvfbfwma) != 0) found |= kZvfbfwma;
     return found;
   }
   // Kernels before 6.4 have no hwprobe; the letter in the auxiliary vector says whether there is V,
@@ -51,11 +53,19 @@ CpuFeatures detect() {
 
 #endif
 
+CpuFeatures& features() {
+  static CpuFeatures found = detect();
+  return found;
+}
+
 }  // namespace
 
 const CpuFeatures& cpu_features() {
-  static const CpuFeatures features = detect();
-  return features;
+  return features();
+}
+
+void assume_extensions(Extensions more) {
+  features().extensions |= more;
 }
 
 const char* name_of_extensions(Extensions extensions) {
@@ -66,6 +76,8 @@ const char* name_of_extensions(Extensions extensions) {
       return "rvv";
     case kRvvZvfh:
       return "rvv+zvfh";
+    case kRvvZvfbfwma:
+      return "rvv+zvfbfwma";
     default:
       return "other";
   }

@@ -1,4 +1,4 @@
-// The kernels that need RVV 1.0, and those that need Zvfh beside it. Their files are compiled for
+// The kernels that need RVV 1.0, and those that need Zvfh or Zvfbfwma beside it. Their files are compiled for
 // these extensions (kernels/build.sh) and are only entered after cpu_features() has found them.
 #pragma once
 
@@ -25,5 +25,13 @@ void packed_linear_fp16_widening_zvfh_rvv(const PackedLinear& call, int64_t bloc
 // Zvfh. Any number of rows.
 PackedLinearKernel packed_linear_fp16_widening_blocked_zvfh_rvv;
 RowMajorLinearKernel row_major_linear_fp16_along_k_zvfh_rvv;
+
+// Zvfbfwma. Exactly `Rows` rows, 1 to kTileRows.
+template <int Rows>
+void packed_linear_bf16_widening_zvfbfwma_rvv(const PackedLinear& call, int64_t block_begin,
+                                              int64_t block_end);
+
+// Zvfbfwma. Any number of rows.
+PackedLinearKernel packed_linear_bf16_widening_blocked_zvfbfwma_rvv;
 
 }  // namespace sgl_rvv

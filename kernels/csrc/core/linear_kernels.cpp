@@ -28,9 +28,32 @@ constexpr Kernel npair(const char* name, int64_t rows, PackedLinearKernel* entry
 constexpr Kernel widening(const char* name, int64_t rows, PackedLinearKernel* entry) {
   return packed(name, Type::kFp16, Type::kFp16, rows, Technique::kWidening, kRvvZvfh, entry);
 }
+
+#if defined(SGL_RVV_ZVFBFWMA)
+constexpr Kernel widening_bf16(const char* name, int64_t rows, PackedLinearKernel* entry) {
+  return packed(name, Type::kBf16, Type::kBf16, rows, Technique::kWidening, kRvvZvfbfwma, entry);
+}
+#endif
 #endif
 
 constexpr Kernel kKernels[] = {
+#if defined(SGL_RVV_ZVFBFWMA)
+    widening_bf16("packed_linear_bf16_m1_widening_zvfbfwma_rvv", 1,
+                  packed_linear_bf16_widening_zvfbfwma_rvv<1>),
+    widening_bf16("packed_linear_bf16_m2_widening_zvfbfwma_rvv", 2,
+                  packed_linear_bf16_widening_zvfbfwma_rvv<2>),
+    widening_bf16("packed_linear_bf16_m3_widening_zvfbfwma_rvv", 3,
+                  packed_linear_bf16_widening_zvfbfwma_rvv<3>),
+    widening_bf16("packed_linear_bf16_m4_widening_zvfbfwma_rvv", 4,
+                  packed_linear_bf16_widening_zvfbfwma_rvv<4>),
+    widening_bf16("packed_linear_bf16_m5_widening_zvfbfwma_rvv", 5,
+                  packed_linear_bf16_widening_zvfbfwma_rvv<5>),
+    widening_bf16("packed_linear_bf16_m6_widening_zvfbfwma_rvv", 6,
+                  packed_linear_bf16_widening_zvfbfwma_rvv<6>),
+    packed("packed_linear_bf16_widening_blocked_zvfbfwma_rvv", Type::kBf16, Type::kBf16, 0,
+           Technique::kWideningBlocked, kRvvZvfbfwma,
+           packed_linear_bf16_widening_blocked_zvfbfwma_rvv),
+#endif
 #if defined(__riscv)
     npair("packed_linear_bf16_m1_npair_rvv", 1, packed_linear_bf16_npair_rvv<1>),
     npair("packed_linear_bf16_m2_npair_rvv", 2, packed_linear_bf16_npair_rvv<2>),

@@ -4,7 +4,7 @@
 // The operands that a kernel sees are prepared once per call, outside the kernels:
 //   left: in tiles of at most kTileRows rows. Tile t begins at t * kTileRows * K and holds its
 //         r = min(kTileRows, M - t * kTileRows) rows interleaved as [K][r], so that one k's r
-//         values are adjacent. FP32, or FP16 where the kernel multiplies FP16
+//         values are adjacent. FP32, or as they were where the kernel multiplies those
 //         (Kernel::prepared_left).
 //   bias: FP32 [32 * ceil(N / 32)], zero padded; or null.
 //

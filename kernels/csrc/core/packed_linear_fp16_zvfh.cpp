@@ -1,173 +1,36 @@
-// FP16 packed linear, RVV 1.0 with Zvfh: widening multiply-adds.
+// FP16 packed linear, RVV 1.0 with Zvfh: the widening technique (widening_rvv.h). Modelled: see
+// kernels/README.md.
 //
-// A packed row of 32 FP16 is one group (LMUL 2 at VLEN 256; at VLEN 128 a block is done in two
-// halves of 16 columns, from the same bytes). vfwmacc.vf multiplies it by one FP16 of the left
-// operand and adds to FP32, rounding once: the product is exact, so the sums are those of the FP32
-// kernels to the last bit. One row is loaded ahead of the multiplication.
-//
-// Two techniques, as in npair_rvv.h: widening, 1 to 6 rows, one pass over the weight; and
-// widening_blocked, more rows, K in blocks of kDepth that stay in L1 while all tiles of six rows
-// use them.
-//
-// Requires V, Zfh, Zvfh. Alignment: 2 bytes, bias 4 bytes. Modelled: see kernels/README.md.
-
-#include <riscv_vector.h>
+// Requires V, Zfh, Zvfh. Alignment: 2 bytes, bias 4 bytes.
 
 #include "core/kernels_rvv.h"
-#include "core/packed_layout.h"
+#include "core/widening_rvv.h"
 
 namespace sgl_rvv {
 namespace {
 
-constexpr int64_t kDepth = 192;                 // 12 KiB of packed rows
-constexpr int64_t kGroupRows = 22 * kTileRows;  // partial sums of 132 rows: 16.5 KiB
-constexpr int64_t kRowSums = kBlockColumns;
+struct Fp16 {
+  using Element = _Float16;
+  using Row = vfloat16m2_t;
 
-using Half = _Float16;
-using Row = vfloat16m2_t;
-using Sums = vfloat32m4_t;
-
-inline __attribute__((always_inline)) Row load_row(const Half* w, size_t vl) {
-  return __riscv_vle16_v_f16m2(w, vl);
-}
-
-// Vector registers cannot be members or array elements, hence the long lists.
-template <int Rows>
-inline __attribute__((always_inline)) void multiply_add(Sums& s0, Sums& s1, Sums& s2, Sums& s3,
-                                                        Sums& s4, Sums& s5, const Half* a, Row row,
-                                                        size_t vl) {
-  s0 = __riscv_vfwmacc_vf_f32m4(s0, a[0], row, vl);
-  if constexpr (Rows > 1) s1 = __riscv_vfwmacc_vf_f32m4(s1, a[1], row, vl);
-  if constexpr (Rows > 2) s2 = __riscv_vfwmacc_vf_f32m4(s2, a[2], row, vl);
-  if constexpr (Rows > 3) s3 = __riscv_vfwmacc_vf_f32m4(s3, a[3], row, vl);
-  if constexpr (Rows > 4) s4 = __riscv_vfwmacc_vf_f32m4(s4, a[4], row, vl);
-  if constexpr (Rows > 5) s5 = __riscv_vfwmacc_vf_f32m4(s5, a[5], row, vl);
-}
-
-// Adds `k` rows of the weight at `w`, times `a` ([k][Rows]), to `sums` ([Rows][32]), or to nothing
-// where not `resume`.
-template <int Rows>
-void accumulate(const Half* a, const Half* w, int64_t k, float* sums, bool resume, size_t vl) {
-  const Sums zero = __riscv_vfmv_v_f_f32m4(0.0F, vl);
-  Sums s0 = zero, s1 = zero, s2 = zero, s3 = zero, s4 = zero, s5 = zero;
-  if (resume) {
-    s0 = __riscv_vle32_v_f32m4(sums, vl);
-    if constexpr (Rows > 1) s1 = __riscv_vle32_v_f32m4(sums + kRowSums, vl);
-    if constexpr (Rows > 2) s2 = __riscv_vle32_v_f32m4(sums + 2 * kRowSums, vl);
-    if constexpr (Rows > 3) s3 = __riscv_vle32_v_f32m4(sums + 3 * kRowSums, vl);
-    if constexpr (Rows > 4) s4 = __riscv_vle32_v_f32m4(sums + 4 * kRowSums, vl);
-    if constexpr (Rows > 5) s5 = __riscv_vle32_v_f32m4(sums + 5 * kRowSums, vl);
+  static SGL_RVV_INLINE Row load(const Element* w, size_t vl) {
+    return __riscv_vle16_v_f16m2(w, vl);
   }
-  Row row = load_row(w, vl);
-  for (; k > 2; k -= 2, a += 2 * Rows, w += 2 * kBlockColumns) {
-    const Row next = load_row(w + kBlockColumns, vl);
-    multiply_add<Rows>(s0, s1, s2, s3, s4, s5, a, row, vl);
-    row = load_row(w + 2 * kBlockColumns, vl);
-    multiply_add<Rows>(s0, s1, s2, s3, s4, s5, a + Rows, next, vl);
+  static SGL_RVV_INLINE widening::Sums multiply_add(widening::Sums sums, Element a, Row row,
+                                                    size_t vl) {
+    return __riscv_vfwmacc_vf_f32m4(sums, a, row, vl);
   }
-  multiply_add<Rows>(s0, s1, s2, s3, s4, s5, a, row, vl);
-  if (k == 2) {
-    row = load_row(w + kBlockColumns, vl);
-    multiply_add<Rows>(s0, s1, s2, s3, s4, s5, a + Rows, row, vl);
+  static SGL_RVV_INLINE void store_rounded(Element* out, widening::Sums sums, size_t vl) {
+    __riscv_vse16_v_f16m2(out, __riscv_vfncvt_f_f_w_f16m2(sums, vl), vl);
   }
-  __riscv_vse32_v_f32m4(sums, s0, vl);
-  if constexpr (Rows > 1) __riscv_vse32_v_f32m4(sums + kRowSums, s1, vl);
-  if constexpr (Rows > 2) __riscv_vse32_v_f32m4(sums + 2 * kRowSums, s2, vl);
-  if constexpr (Rows > 3) __riscv_vse32_v_f32m4(sums + 3 * kRowSums, s3, vl);
-  if constexpr (Rows > 4) __riscv_vse32_v_f32m4(sums + 4 * kRowSums, s4, vl);
-  if constexpr (Rows > 5) __riscv_vse32_v_f32m4(sums + 5 * kRowSums, s5, vl);
-}
-
-// One row, two blocks of the weight at once, to `sums` ([2][32]): with one alone, each load would
-// be waited for by the only multiply-add of its k.
-void accumulate_two_blocks(const Half* a, const Half* w0, const Half* w1, int64_t k, float* sums,
-                           size_t vl) {
-  Sums s0 = __riscv_vfmv_v_f_f32m4(0.0F, vl);
-  Sums s1 = s0;
-  Row row0 = load_row(w0, vl);
-  Row row1 = load_row(w1, vl);
-  for (; k > 1; --k, ++a) {
-    w0 += kBlockColumns;
-    w1 += kBlockColumns;
-    s0 = __riscv_vfwmacc_vf_f32m4(s0, *a, row0, vl);
-    row0 = load_row(w0, vl);
-    s1 = __riscv_vfwmacc_vf_f32m4(s1, *a, row1, vl);
-    row1 = load_row(w1, vl);
-  }
-  s0 = __riscv_vfwmacc_vf_f32m4(s0, *a, row0, vl);
-  s1 = __riscv_vfwmacc_vf_f32m4(s1, *a, row1, vl);
-  __riscv_vse32_v_f32m4(sums, s0, vl);
-  __riscv_vse32_v_f32m4(sums + kRowSums, s1, vl);
-}
-
-using Accumulate = void(const Half* a, const Half* w, int64_t k, float* sums, bool resume,
-                        size_t vl);
-constexpr Accumulate* kTiles[kTileRows] = {accumulate<1>, accumulate<2>, accumulate<3>,
-                                           accumulate<4>, accumulate<5>, accumulate<6>};
-
-// The part of a block's columns that one pass over K computes: [column, column + vl).
-struct Chunk {
-  int64_t column;
-  size_t vl;
 };
-
-inline Chunk chunk_at(int64_t column) {
-  return {column, __riscv_vsetvl_e16m2(static_cast<size_t>(kBlockColumns - column))};
-}
-
-inline Chunk chunk_after(Chunk chunk) {
-  return chunk_at(chunk.column + static_cast<int64_t>(chunk.vl));
-}
-
-// Adds the bias to `rows` rows of sums, rounds them, and stores them from row `first_row` of the
-// output on.
-void finish(const PackedLinear& call, int64_t block, int64_t first_row, int64_t rows,
-            const float* sums, Chunk chunk) {
-  const int64_t first = block * kBlockColumns + chunk.column;
-  int64_t columns = call.n - first;
-  if (columns > static_cast<int64_t>(chunk.vl)) columns = static_cast<int64_t>(chunk.vl);
-  if (columns <= 0) return;
-  const auto vl = static_cast<size_t>(columns);
-  auto* out = reinterpret_cast<Half*>(call.out) + first_row * call.out_stride + first;
-  for (int64_t row = 0; row < rows; ++row, out += call.out_stride) {
-    Sums sum = __riscv_vle32_v_f32m4(sums + row * kRowSums, vl);
-    if (call.bias != nullptr) {
-      sum = __riscv_vfadd_vv_f32m4(sum, __riscv_vle32_v_f32m4(call.bias + first, vl), vl);
-    }
-    __riscv_vse16_v_f16m2(out, __riscv_vfncvt_f_f_w_f16m2(sum, vl), vl);
-  }
-}
-
-inline const Half* block_rows(const PackedLinear& call, int64_t block) {
-  return reinterpret_cast<const Half*>(call.weight + packed_block_offset(block, call.k));
-}
 
 }  // namespace
 
 template <int Rows>
 void packed_linear_fp16_widening_zvfh_rvv(const PackedLinear& call, int64_t block_begin,
                                           int64_t block_end) {
-  alignas(64) float sums[(Rows + 1) * kRowSums];
-  const auto* left = static_cast<const Half*>(call.left);
-  int64_t block = block_begin;
-  if constexpr (Rows == 1) {
-    for (; block + 2 <= block_end; block += 2) {
-      for (Chunk chunk = chunk_at(0); chunk.column < kBlockColumns; chunk = chunk_after(chunk)) {
-        accumulate_two_blocks(left, block_rows(call, block) + chunk.column,
-                              block_rows(call, block + 1) + chunk.column, call.k,
-                              sums + chunk.column, chunk.vl);
-        finish(call, block, 0, 1, sums + chunk.column, chunk);
-        finish(call, block + 1, 0, 1, sums + kRowSums + chunk.column, chunk);
-      }
-    }
-  }
-  for (; block < block_end; ++block) {
-    const Half* w = block_rows(call, block);
-    for (Chunk chunk = chunk_at(0); chunk.column < kBlockColumns; chunk = chunk_after(chunk)) {
-      accumulate<Rows>(left, w + chunk.column, call.k, sums + chunk.column, false, chunk.vl);
-      finish(call, block, 0, Rows, sums + chunk.column, chunk);
-    }
-  }
+  widening::linear<Fp16, Rows>(call, block_begin, block_end);
 }
 
 template PackedLinearKernel packed_linear_fp16_widening_zvfh_rvv<1>;
@@ -179,26 +42,7 @@ template PackedLinearKernel packed_linear_fp16_widening_zvfh_rvv<6>;
 
 void packed_linear_fp16_widening_blocked_zvfh_rvv(const PackedLinear& call, int64_t block_begin,
                                                   int64_t block_end) {
-  alignas(64) float sums[kGroupRows * kRowSums];
-  const auto* left = static_cast<const Half*>(call.left);
-  for (int64_t block = block_begin; block < block_end; ++block) {
-    const Half* w = block_rows(call, block);
-    for (int64_t top = 0; top < call.m; top += kGroupRows) {
-      const int64_t bottom = top + kGroupRows < call.m ? top + kGroupRows : call.m;
-      for (Chunk chunk = chunk_at(0); chunk.column < kBlockColumns; chunk = chunk_after(chunk)) {
-        for (int64_t begin = 0; begin < call.k; begin += kDepth) {
-          const int64_t depth = begin + kDepth < call.k ? kDepth : call.k - begin;
-          for (int64_t row = top; row < bottom; row += kTileRows) {
-            const int64_t rows = row + kTileRows < bottom ? kTileRows : bottom - row;
-            kTiles[rows - 1](left + row * call.k + begin * rows,
-                             w + begin * kBlockColumns + chunk.column, depth,
-                             sums + (row - top) * kRowSums + chunk.column, begin > 0, chunk.vl);
-          }
-        }
-        finish(call, block, top, bottom - top, sums + chunk.column, chunk);
-      }
-    }
-  }
+  widening::blocked<Fp16>(call, block_begin, block_end);
 }
 
 }  // namespace sgl_rvv
