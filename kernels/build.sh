@@ -43,10 +43,10 @@ case $arch in
       tune=-mtune=spacemit-x60
     fi
     base="-march=rv64gc -mabi=lp64d $tune"
-    vector="-march=rv64gcv -mabi=lp64d $tune"
-    half="-march=rv64gcv_zfh_zvfh -mabi=lp64d $tune"
+    vector="-march=rv64gcv_zicbop -mabi=lp64d $tune"
+    half="-march=rv64gcv_zfh_zvfh_zicbop -mabi=lp64d $tune"
     # Clang 19 and GCC 15 have the intrinsics; what older ones build has no such kernels.
-    brain="-march=rv64gcv_zvfbfwma -mabi=lp64d $tune"
+    brain="-march=rv64gcv_zvfbfwma_zicbop -mabi=lp64d $tune"
     if echo '#include <riscv_vector.h>
 vfloat32m4_t f(vfloat32m4_t s, __bf16 a, vbfloat16m2_t w, size_t n) { return __riscv_vfwmaccbf16_vf_f32m4(s, a, w, n); }' |
       "$cxx" $triple ${sysroot:+--sysroot=$sysroot} $brain -x c++ -fsyntax-only - 2>/dev/null; then

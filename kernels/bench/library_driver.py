@@ -1,6 +1,8 @@
 """Calls operators of any library that registers `torch.ops.sgl_kernel`, between marks, as model_driver.cpp calls ours.
 
-    library_driver.py LIBRARY.so CALLS CASE...     per case: mark, CALLS calls, mark, 2 * CALLS calls, mark
+    library_driver.py LIBRARY.so CALLS CASES     per case: mark, CALLS calls, mark, 2 * CALLS calls, mark
+
+CASES is a file, a case in each line: were they arguments, their length would move the library in memory.
 
 A line of JSON that says where the library is in memory, {"base"}, then one per case: {"case", "kernel", "macs"}, or
 {"case", "error"} and no marks. One thread. It runs under the
@@ -122,10 +124,10 @@ def prepared(case: str) -> tuple[Call, int]:
     return call, macs
 
 
-def run(library: str, calls: int, cases: list[str]) -> None:
+def run(library: str, calls: int, cases: Path) -> None:
     mark, beside = mark_functions()
     print(json.dumps({"base": base_of(library)}), flush=True)
-    for case in cases:
+    for case in cases.read_text().splitlines():
         said: dict[str, Any] = {"case": case}
         try:
             call, macs = prepared(case)
@@ -143,11 +145,11 @@ def run(library: str, calls: int, cases: list[str]) -> None:
 
 
 def main() -> None:
-    library, calls, *cases = sys.argv[1:]
+    library, calls, cases = sys.argv[1:]
     torch.set_num_threads(1)
     torch.set_grad_enabled(False)
     torch.ops.load_library(library)
-    run(library, int(calls), cases)
+    run(library, int(calls), Path(cases))
 
 
 if __name__ == "__main__":

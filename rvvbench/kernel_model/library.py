@@ -100,6 +100,7 @@ class Caller:
         self, library: Path, out: Path, emulator_options: Sequence[str], cases: Sequence[str]
     ) -> tuple[int, list[dict[str, Any]]]:
         """Where the library was loaded, and what the driver says of each case."""
+        (out / "cases").write_text("".join(f"{case}\n" for case in cases))
         driver = project.root() / "kernels" / "bench" / "library_driver.py"
         qemu = Path(emulator.qemu()).resolve()
         at = f"/library/{library.name}"
@@ -109,7 +110,7 @@ class Caller:
                 image=self.image_id,
                 command=(
                     *("/rvvbench/qemu", "-cpu", emulator.CPU, "-R", ADDRESS_SPACE, *emulator_options),
-                    *("/usr/bin/python3", "/rvvbench/driver.py", at, str(CALLS), *cases),
+                    *("/usr/bin/python3", "/rvvbench/driver.py", at, str(CALLS), "/out/cases"),
                 ),
                 mounts=(
                     Mount(qemu, "/rvvbench/qemu"),

@@ -8,8 +8,9 @@ from fractions import Fraction
 import pytest
 
 from rvvbench.errors import RvvbenchError
-from rvvbench.kernel_model.flow import flow_of, steps_of_case
+from rvvbench.kernel_model.flow import Run, flow_of, steps_of_case
 from rvvbench.kernel_model.price import Price, assembly, cycles, parse_prices, sequence, wanted
+from rvvbench.kernel_model.program import Instruction
 from tests.kernel_model.small_program import PROGRAM, log, read
 
 LOOP = """\
@@ -33,6 +34,11 @@ def test_the_vector_type_in_force_is_injected_before_a_run_and_after_each_vsetvl
     assert sequence(by_start[0x2004]).text == LOOP
     entry = "vsetvli zero, zero, e32, m2, ta, ma\n# LLVM-MCA-RISCV-LMUL M2\n# LLVM-MCA-RISCV-SEW E32\n"
     assert sequence(by_start[0x2000], by_start[0x2004]).text == entry + LOOP
+
+
+def test_a_prefetch_is_priced_as_a_load() -> None:
+    run = Run((Instruction(0, 4, "prefetch.r 0x400(a1)"), Instruction(4, 4, "fence rw, rw")), None)
+    assert sequence(run).text == "lb zero, 0x400(a1)\nnop\n"
 
 
 def test_runs_are_priced_alone_in_pairs_and_loops_in_their_steady_state() -> None:

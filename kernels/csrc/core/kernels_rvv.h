@@ -1,5 +1,6 @@
-// The kernels that need RVV 1.0, and those that need Zvfh or Zvfbfwma beside it. Their files are compiled for
-// these extensions (kernels/build.sh) and are only entered after cpu_features() has found them.
+// The kernels that need RVV 1.0, and those that need Zvfh or Zvfbfwma beside it. Their files are
+// compiled for these extensions (kernels/build.sh) and are only entered after cpu_features() has
+// found them.
 #pragma once
 
 #include "core/packed_linear.h"

@@ -24,6 +24,7 @@
 #include "core/all_lanes_rvv.h"
 #include "core/packed_layout.h"
 #include "core/packed_linear.h"
+#include "core/prefetch_rvv.h"
 
 namespace sgl_rvv::npair {
 
@@ -99,8 +100,8 @@ SGL_RVV_INLINE void multiply_add(Float& e0, Float& e1, Float& e2, Float& e3, Flo
 }
 
 // Adds `k` rows of the weight at `w`, times `a` ([k][Stride], of which the first Rows), to `sums`
-// ([Rows][2][kLanes]), or to nothing where not `resume`.
-template <class Lanes, int Rows, int Stride = Rows>
+// ([Rows][2][kLanes]), or to nothing where not `resume`. `Streams`: the weight comes from memory.
+template <class Lanes, int Rows, int Stride = Rows, bool Streams = false>
 inline void accumulate(const float* a, const uint32_t* w, int64_t k, float* sums, bool resume,
                        size_t vl) {
   const Mask all = all_lanes(vl);
@@ -121,10 +122,12 @@ inline void accumulate(const float* a, const uint32_t* w, int64_t k, float* sums
     Float odd = Lanes::odd(next, all, vl);
     next = load_bits(w + kLanes, vl);
     for (; k >= 4; k -= 2, a += 2 * Stride, w += 2 * kLanes) {
+      if constexpr (Streams) prefetch_ahead(w);
       const Bits after = load_bits(w + 2 * kLanes, vl);
       const Float next_even = Lanes::even(next, all, vl);
       const Float next_odd = Lanes::odd(next, all, vl);
       multiply_add<Rows>(e0, e1, e2, e3, e4, e5, o0, o1, o2, o3, o4, o5, a, even, odd, vl);
+      if constexpr (Streams) prefetch_ahead(w + kLanes);
       next = load_bits(w + 3 * kLanes, vl);
       even = Lanes::even(after, all, vl);
       odd = Lanes::odd(after, all, vl);
@@ -187,8 +190,8 @@ inline void linear(const PackedLinear& call, int64_t block_begin, int64_t block_
   for (int64_t block = block_begin; block < block_end; ++block) {
     const uint32_t* w = block_rows(call, block);
     for (Chunk chunk = chunk_at(0); chunk.lane < kLanes; chunk = chunk_after(chunk)) {
-      accumulate<Lanes, Rows>(static_cast<const float*>(call.left), w + chunk.lane, call.k,
-                              sums + chunk.lane, false, chunk.vl);
+      accumulate<Lanes, Rows, Rows, true>(static_cast<const float*>(call.left), w + chunk.lane,
+                                          call.k, sums + chunk.lane, false, chunk.vl);
       finish<Lanes>(call, block, 0, Rows, sums + chunk.lane, chunk);
     }
   }

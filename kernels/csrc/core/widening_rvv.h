@@ -20,6 +20,7 @@
 
 #include "core/packed_layout.h"
 #include "core/packed_linear.h"
+#include "core/prefetch_rvv.h"
 
 namespace sgl_rvv::widening {
 
@@ -45,8 +46,8 @@ SGL_RVV_INLINE void multiply_add(Sums& s0, Sums& s1, Sums& s2, Sums& s3, Sums& s
 }
 
 // Adds `k` rows of the weight at `w`, times `a` ([k][Rows]), to `sums` ([Rows][32]), or to nothing
-// where not `resume`.
-template <class Format, int Rows>
+// where not `resume`. `Streams`: the weight comes from memory.
+template <class Format, int Rows, bool Streams = false>
 inline void accumulate(const typename Format::Element* a, const typename Format::Element* w,
                        int64_t k, float* sums, bool resume, size_t vl) {
   const Sums zero = __riscv_vfmv_v_f_f32m4(0.0F, vl);
@@ -61,6 +62,10 @@ inline void accumulate(const typename Format::Element* a, const typename Format:
   }
   typename Format::Row row = Format::load(w, vl);
   for (; k > 2; k -= 2, a += 2 * Rows, w += 2 * kBlockColumns) {
+    if constexpr (Streams) {
+      prefetch_ahead(w);
+      prefetch_ahead(w + kBlockColumns);
+    }
     const typename Format::Row next = Format::load(w + kBlockColumns, vl);
     multiply_add<Format, Rows>(s0, s1, s2, s3, s4, s5, a, row, vl);
     row = Format::load(w + 2 * kBlockColumns, vl);
@@ -93,6 +98,8 @@ inline void accumulate_two_blocks(const typename Format::Element* a,
   for (; k > 1; --k, ++a) {
     w0 += kBlockColumns;
     w1 += kBlockColumns;
+    prefetch_ahead_here(w0);
+    prefetch_ahead_here(w1);
     s0 = Format::multiply_add(s0, *a, row0, vl);
     row0 = Format::load(w0, vl);
     s1 = Format::multiply_add(s1, *a, row1, vl);
@@ -173,8 +180,8 @@ inline void linear(const PackedLinear& call, int64_t block_begin, int64_t block_
   for (; block < block_end; ++block) {
     const typename Format::Element* w = block_rows<Format>(call, block);
     for (Chunk chunk = chunk_at(0); chunk.column < kBlockColumns; chunk = chunk_after(chunk)) {
-      accumulate<Format, Rows>(left, w + chunk.column, call.k, sums + chunk.column, false,
-                               chunk.vl);
+      accumulate<Format, Rows, true>(left, w + chunk.column, call.k, sums + chunk.column, false,
+                                     chunk.vl);
       finish<Format>(call, block, 0, Rows, sums + chunk.column, chunk);
     }
   }
