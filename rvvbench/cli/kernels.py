@@ -169,7 +169,7 @@ def _cases(
 ) -> list[Case]:
     """The cases that the options leave; raises UsageError where they leave none."""
     from rvvbench.errors import UsageError
-    from rvvbench.kernel_model.cases import cases_of
+    from rvvbench.kernel_model.model_cases import cases_of
 
     available = [(kernel.operation, kernel.type) for kernel in listed if kernel.available]
     cases = [

@@ -1,33 +1,29 @@
-"""What is modelled: the linears and the attention of real models, and what each must compute and move at least."""
+"""What is modelled: one operator at one shape of one model."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
-
-from rvvbench.manifest.shapes import projection_shapes
 
 MODELS = ("llama-3.2-1b", "qwen3-0.6b", "qwen2.5-1.5b-instruct")
-ROWS = (1, 2, 4, 6, 8, 16, 64)
-CONTEXTS = (72, 512, 2048)
-NEW_TOKENS = 64
 
-LINEARS = ("packed_linear", "row_major_linear")
-DECODE = "decode_attention"
-EXTEND = "extend_attention"
-
-# Output columns in one unit of a linear: a multiple of every kernel's block, and a divisor of every N modelled.
-UNIT_COLUMNS = 64
 ELEMENT_BYTES = 2
+CODE_BYTES = 1
+SCALE_BYTES = 4
+"""Bytes of a BF16 or FP16 element, of an INT8 code, of an FP32 scale."""
+
+Sizes = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True)
 class Case:
     """One operator at one shape of one model.
 
-    The work comes in `units` equal parts: `UNIT_COLUMNS` output columns of a linear, one KV head with its group of
-    query heads of an attention. `fixed` are the other sizes, as the traced program takes them.
+    The work comes in `units` equal parts. `fixed` are the sizes that all parts share and `per_unit` those that grow
+    with their number, as the traced program takes them; `form` is which of an operation's operators it is, where there
+    are several.
+
+    `macs` are multiply-adds and `elements` the elements that are written where multiply-adds do not describe the work
+    (else 0). `moved_bytes` is what passes between memory and core if every operand is moved once.
     """
 
     operation: str
@@ -35,87 +31,20 @@ class Case:
     model: str
     layer: str
     units: int
-    fixed: tuple[tuple[str, int], ...]
+    per_unit: Sizes
+    fixed: Sizes
+    moved_bytes: int
+    macs: int = 0
+    elements: int = 0
+    form: str = ""
 
     def text(self, units: int) -> str:
         """The case for the traced program, with `units` in place of all units."""
-        sizes = dict(self.fixed)
-        if self.operation in LINEARS:
-            sizes["n"] = units * UNIT_COLUMNS
-        else:
-            sizes["kv_heads"] = units
-            sizes["heads"] = units * sizes.pop("group")
-        return f"{self.operation}:type={self.type}," + ",".join(f"{key}={value}" for key, value in sizes.items())
+        sizes = (*self.fixed, *((name, units * size) for name, size in self.per_unit))
+        form = f"form={self.form}," if self.form else ""
+        return f"{self.operation}:type={self.type},{form}" + ",".join(f"{name}={size}" for name, size in sizes)
 
     @property
     def whole(self) -> str:
         """The case with all its units."""
         return self.text(self.units)
-
-    @property
-    def macs(self) -> int:
-        """Multiply-adds: M N K of a linear; of attention the products with keys and values that the mask leaves."""
-        size = dict(self.fixed)
-        if self.operation in LINEARS:
-            return size["m"] * self.units * UNIT_COLUMNS * size["k"]
-        new = size.get("new", 1)
-        before = size["context"] - new
-        pairs = new * before + new * (new + 1) // 2
-        return self.units * size["group"] * pairs * 2 * size["head"]
-
-    @property
-    def moved_bytes(self) -> int:
-        """Bytes between memory and core if every operand is moved once.
-
-        Linear: (N K + M K + M N) elements. Attention with C tokens of context, T new: keys and values of all C tokens
-        (the new ones are read where they come from), queries and outputs of T, and for decode the new keys and values
-        written to the cache.
-        """
-        size = dict(self.fixed)
-        if self.operation in LINEARS:
-            n = self.units * UNIT_COLUMNS
-            elements = n * size["k"] + size["m"] * size["k"] + size["m"] * n
-        else:
-            new = size.get("new", 1)
-            token = 2 * self.units * size["head"]
-            elements = size["context"] * token + 2 * new * self.units * size["group"] * size["head"]
-            elements += token if self.operation == DECODE else 0
-        return elements * ELEMENT_BYTES
-
-
-def cases_of(models: Mapping[str, Mapping[str, Any]], available: Iterable[tuple[str, str]]) -> list[Case]:
-    """Every case for models {name: Hugging Face configuration} that some (operation, type) in `available` computes."""
-    cases = []
-    for operation, kind in dict.fromkeys(available):
-        for name, config in models.items():
-            if operation in LINEARS:
-                cases += _linears(operation, kind, name, config)
-            else:
-                cases += _attention(operation, kind, name, config)
-    return cases
-
-
-def _linears(operation: str, kind: str, model: str, config: Mapping[str, Any]) -> list[Case]:
-    return [
-        Case(operation, kind, model, shape.projection, shape.n // UNIT_COLUMNS, (("m", rows), ("k", shape.k)))
-        for shape in projection_shapes(config)
-        for rows in ROWS
-    ]
-
-
-def _attention(operation: str, kind: str, model: str, config: Mapping[str, Any]) -> list[Case]:
-    heads = int(config["num_attention_heads"])
-    kv_heads = int(config["num_key_value_heads"])
-    head = int(config.get("head_dim") or int(config["hidden_size"]) // heads)
-    new = (("new", NEW_TOKENS),) if operation == EXTEND else ()
-    return [
-        Case(
-            operation,
-            kind,
-            model,
-            f"{heads} heads, {kv_heads} KV heads, head {head}",
-            kv_heads,
-            (("group", heads // kv_heads), ("head", head), ("context", context), *new),
-        )
-        for context in CONTEXTS
-    ]

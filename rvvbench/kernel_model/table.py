@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from rvvbench.kernel_model.cases import LINEARS
+from rvvbench.kernel_model.linear_cases import LINEARS
 from rvvbench.kernel_model.report import Report, Row
 
 NOTE = """\

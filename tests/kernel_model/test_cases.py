@@ -6,15 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rvvbench.kernel_model.cases import MODELS, ROWS, Case, cases_of
+from rvvbench.kernel_model.attention_cases import attention
+from rvvbench.kernel_model.cases import MODELS
+from rvvbench.kernel_model.elementwise_cases import elementwise, gated_activation, norm, rotary_embedding
+from rvvbench.kernel_model.heads import Heads
+from rvvbench.kernel_model.linear_cases import ROWS, linear, linears, quantisations
+from rvvbench.kernel_model.model_cases import cases_of
 from rvvbench.kernel_model.prepare import model_configs
 from rvvbench.kernel_model.roofline import roofs
 from rvvbench.kernel_model.scale import COUNTED_UNITS, scaled, units_to_count
 from rvvbench.manifest.shapes import projection_shapes
 
-LINEAR = Case("packed_linear", "bf16", "m", "o_proj", 32, (("m", 4), ("k", 2048)))
-DECODE = Case("decode_attention", "bf16", "m", "a", 8, (("group", 4), ("head", 64), ("context", 72)))
-EXTEND = Case("extend_attention", "bf16", "m", "a", 8, (("group", 4), ("head", 64), ("context", 72), ("new", 64)))
+HEADS = Heads(32, 8, 64)
+LINEAR = linear("packed_linear", "bf16", "m", "o_proj", m=4, n=2048, k=2048)
+DECODE = attention("decode_attention", "bf16", "m", HEADS, context=72)
+EXTEND = attention("extend_attention", "bf16", "m", HEADS, context=72, new=64)
 
 
 def test_a_case_is_written_as_the_driver_reads_it() -> None:
@@ -34,6 +40,53 @@ def test_multiply_adds_and_bytes_of_attention() -> None:
     # 64 new tokens after 8: token i sees 8 + i + 1 keys.
     assert EXTEND.macs == 32 * sum(8 + i + 1 for i in range(64)) * 128
     assert EXTEND.moved_bytes == 2 * (72 * 8 * 128 + 2 * 64 * 32 * 64)
+
+
+def test_an_int8_cache_moves_codes_and_scales() -> None:
+    decode = attention("decode_attention_int8", "bf16", "m", HEADS, context=72)
+    token = 8 * 128
+    assert decode.moved_bytes == 72 * (token + 2 * 8 * 4) + 2 * (token + 2 * 32 * 64)
+    extend = attention("extend_attention_int8", "bf16", "m", HEADS, context=72, new=64)
+    assert extend.moved_bytes == 72 * (token + 2 * 8 * 4) + 2 * (64 * token + 2 * 64 * 32 * 64)
+    assert (decode.macs, extend.macs) == (DECODE.macs, EXTEND.macs)
+
+
+def test_an_int8_linear_moves_a_byte_for_each_weight_and_quantises_its_activations() -> None:
+    one = linear("int8_linear", "bf16", "m", "o_proj", m=4, n=2048, k=2048)
+    assert (one.moved_bytes, one.macs) == (2048 * (2048 + 4) + 2 * 2 * 4 * 2048, LINEAR.macs)
+    (llama,) = model_configs(MODELS[:1]).values()
+    slow = [case for case in linears("int8_linear", "bf16", "m", llama) if "127" in case.layer]
+    assert [case.whole for case in slow[:1]] == ["int8_linear:type=bf16,m=1,k=2048,extreme=1,n=2048"]
+    assert {case.layer for case in slow} == {"o_proj, all codes +-127"}
+    assert not [case for case in linears("packed_linear", "bf16", "m", llama) if "127" in case.layer]
+    (quantised, *_) = quantisations("bf16", "m", llama)
+    assert (quantised.whole, quantised.elements, quantised.macs) == ("token_quant:type=bf16,k=2048,m=1", 2048, 0)
+    assert quantised.moved_bytes == 2048 * 3 + 4
+
+
+def test_an_elementwise_operator_has_elements_and_no_multiply_adds() -> None:
+    fused = norm("fused_add_rmsnorm", "bf16", "m", "hidden state", rows=64, n=2048)
+    assert fused.text(2) == "norm:type=bf16,form=fused_add_rmsnorm,n=2048,m=2"
+    assert (fused.elements, fused.macs, fused.moved_bytes) == (64 * 2048, 0, 2 * (4 * 64 * 2048 + 2048))
+    assert norm("rmsnorm", "bf16", "m", "h", rows=1, n=2048).moved_bytes == 2 * 3 * 2048
+    gate = gated_activation("bf16", "m", rows=1, n=8192)
+    assert (gate.whole, gate.moved_bytes) == ("gated_activation:type=bf16,form=silu,n=8192,m=1", 2 * 3 * 8192)
+    rope = rotary_embedding("bf16", "m", HEADS, rows=1)
+    assert (rope.elements, rope.moved_bytes) == (40 * 64, 2 * (2 * 40 * 64 + 64))
+
+
+def test_only_models_that_normalise_heads_have_such_a_norm() -> None:
+    for name, config in model_configs(MODELS).items():
+        rows = [case.units for case in elementwise("norm", "bf16", name, config) if case.layer == "queries and keys"]
+        assert rows == ([24, 64 * 24] if name == "qwen3-0.6b" else [])
+    assert elementwise("norm", "fp32", name, config) == []
+
+
+def test_a_prompt_without_a_prefix_is_extended_too_and_parts_of_operators_have_no_case() -> None:
+    configs = model_configs(MODELS[:1])
+    contexts = [dict(case.fixed)["context"] for case in cases_of(configs, [("extend_attention", "bf16")])]
+    assert contexts == [64, 72, 512, 2048]
+    assert cases_of(configs, [("store_kv", "bf16")]) == []
 
 
 def test_every_projection_of_every_model_is_a_whole_number_of_units() -> None:

@@ -13,8 +13,9 @@ import pytest
 
 from rvvbench.errors import RvvbenchError
 from rvvbench.kernel_model import model
-from rvvbench.kernel_model.cases import UNIT_COLUMNS, Case
+from rvvbench.kernel_model.cases import Case
 from rvvbench.kernel_model.emulator import Traced
+from rvvbench.kernel_model.linear_cases import UNIT_COLUMNS, linear
 from rvvbench.kernel_model.price import Price
 from rvvbench.kernel_model.program import Program
 from rvvbench.kernel_model.report import Row
@@ -42,7 +43,7 @@ class Tools:
 
 
 def case(units: int, k: int = 2) -> Case:
-    return Case("packed_linear", "bf16", "m", "layer", units, (("m", 1), ("k", k)))
+    return linear("packed_linear", "bf16", "m", "layer", m=1, n=units * UNIT_COLUMNS, k=k)
 
 
 def driven(monkeypatch: pytest.MonkeyPatch, rounds: Callable[[int], int], **said: Callable[[int], Any]) -> list[str]:

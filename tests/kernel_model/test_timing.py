@@ -7,10 +7,10 @@ import json
 import pytest
 
 from rvvbench.errors import RvvbenchError
-from rvvbench.kernel_model.cases import Case
+from rvvbench.kernel_model.linear_cases import linear
 from rvvbench.kernel_model.timing import Count, parse_timed
 
-CASE = Case("packed_linear", "bf16", "m", "o_proj", 32, (("m", 4), ("k", 2048)))
+CASE = linear("packed_linear", "bf16", "m", "o_proj", m=4, n=2048, k=2048)
 NONE = {"per_call": None, "reason": "perf_event_open: No such file or directory"}
 
 

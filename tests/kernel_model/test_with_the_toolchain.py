@@ -12,10 +12,12 @@ import pytest
 from rvvbench import project
 from rvvbench.engine.service import Engine
 from rvvbench.kernel_model import flow, model
-from rvvbench.kernel_model.cases import Case
+from rvvbench.kernel_model.attention_cases import attention
 from rvvbench.kernel_model.emulator import trace_program
 from rvvbench.kernel_model.flow import OUTSIDE, Flow, Run, flow_of, steps_of_case
+from rvvbench.kernel_model.heads import Heads
 from rvvbench.kernel_model.library import Caller
+from rvvbench.kernel_model.linear_cases import linear
 from rvvbench.kernel_model.prepare import build_for
 from rvvbench.kernel_model.price import cycles, sequence, wanted
 from rvvbench.kernel_model.program import Instruction
@@ -73,19 +75,17 @@ def test_the_injected_vector_type_gives_each_instruction_its_cost_at_each_lmul(t
 
 
 def test_a_second_run_is_identical_to_the_digit(tools: Tools) -> None:
-    cases = [
-        Case("packed_linear", "bf16", "m", "layer", 8, (("m", m), ("k", 256))) for m in (1, 8)
-    ] + [Case("decode_attention", "bf16", "m", "layer", 8, (("group", 4), ("head", 64), ("context", 40)))]  # fmt: skip
+    cases = [linear("packed_linear", "bf16", "m", "layer", m=m, n=512, k=256) for m in (1, 8)]
+    cases.append(attention("decode_attention", "bf16", "m", Heads(32, 8, 64), context=40))
     first, second = (model.model(tools.driver, cases, tools.toolchain, Silent()) for _ in range(2))
     assert first == second
     assert all(row.modelled is not None for row in first), [row.reason for row in first]
 
 
 def test_scaled_counts_are_those_of_the_whole(tools: Tools) -> None:
-    units = 9
     (scaled,) = model.model(
         tools.driver,
-        [Case("packed_linear", "bf16", "m", "layer", units, (("m", 7), ("k", 200)))],
+        [linear("packed_linear", "bf16", "m", "layer", m=7, n=64 * 9, k=200)],
         tools.toolchain,
         Silent(),
     )
@@ -101,8 +101,8 @@ def test_scaled_counts_are_those_of_the_whole(tools: Tools) -> None:
 @pytest.mark.long
 def test_a_library_that_torch_calls_costs_what_its_kernel_costs_and_a_little_more(tools: Tools) -> None:
     caller = Caller(tools.build.engine, tools.build.runtime_image.image_id)
-    cases = [Case("row_major_linear", "bf16", "m", "layer", 8, (("m", 1), ("k", 2048)))]
-    cases += [Case("no_such_operator", "bf16", "m", "layer", 8, (("group", 4), ("head", 64), ("context", 40)))]
+    cases = [linear("row_major_linear", "bf16", "m", "layer", m=1, n=512, k=2048)]
+    cases.append(attention("no_such_operator", "bf16", "m", Heads(32, 8, 64), context=40))
     called, unknown = caller.model(library_of(tools.build, print), cases, tools.toolchain, Silent())
     (driven,) = model.model(tools.driver, cases[:1], tools.toolchain, Silent())
     assert called.modelled is not None and driven.modelled is not None, (called.reason, driven.reason)
