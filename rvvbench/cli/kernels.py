@@ -222,6 +222,7 @@ def model(
     from rvvbench.kernel_model.prepare import build_for, model_configs
     from rvvbench.kernel_model.price import CPU
     from rvvbench.kernel_model.report import Comparison, LibraryRows, Report, Tools
+    from rvvbench.kernel_model.step import steps_of_rows
     from rvvbench.kernel_model.toolchain import Toolchain
     from rvvbench.provide.file_hash import sha256_of
     from rvvbench.provide.kernels import build_kernel_program, library_of
@@ -261,6 +262,7 @@ def model(
                 kernels_modelled=[kernel.name for kernel in listed if kernel.name in reached],
                 kernels_not_reached=[kernel.name for kernel in listed if kernel.name not in reached],
                 rows=modelled,
+                steps=steps_of_rows(configs, modelled),
             )
     document: Report | Comparison = comparison if library else report
     files = {".json": document.model_dump_json(by_alias=True, indent=1) + "\n"}

@@ -70,14 +70,27 @@ class Tools(_Part):
     program_sha256: str
 
 
+class StepRow(_Part):
+    """A whole step of a model: the sum over its operators, see step.py. 8 cores; tokens per second by bandwidth."""
+
+    model: str
+    precision: str
+    phase: str
+    tokens: int
+    cycles: float
+    moved_bytes: int
+    tokens_per_s: dict[str, float]
+
+
 class Report(_Part):
-    """All cases, and which kernels of the registry they reached."""
+    """All cases, which kernels of the registry they reached, and the steps of which every operator is a case."""
 
     schema_: Literal["rvvbench/kernel-model/1"] = Field(default=SCHEMA, alias="schema")
     tools: Tools
     kernels_modelled: list[str]
     kernels_not_reached: list[str]
     rows: list[Row]
+    steps: list[StepRow]
 
 
 class LibraryRows(_Part):

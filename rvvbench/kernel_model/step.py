@@ -5,7 +5,7 @@ What is between the operators is left out: Python, torch's dispatch, barriers, t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ from rvvbench.kernel_model.elementwise_cases import (
 )
 from rvvbench.kernel_model.heads import Heads
 from rvvbench.kernel_model.linear_cases import linear
+from rvvbench.kernel_model.report import Row, StepRow
 from rvvbench.kernel_model.roofline import BANDWIDTHS_BYTES_PER_S, CLOCK_HZ, CORES
 from rvvbench.manifest.shapes import projection_shapes
 
@@ -92,6 +93,26 @@ class Step:
     cycles: float
     moved_bytes: int
     tokens_per_s: tuple[float, ...]
+
+
+def steps_of_rows(models: Mapping[str, Mapping[str, Any]], rows: Iterable[Row]) -> list[StepRow]:
+    """The steps whose operators are all among the modelled rows."""
+    costs = {(row.model, row.case): Cost(row.modelled.cycles_in_order, row.moved_bytes) for row in rows if row.modelled}
+    return [
+        StepRow(
+            model=step.model,
+            precision=step.precision,
+            phase=step.phase,
+            tokens=step.tokens,
+            cycles=round(step.cycles, 2),
+            moved_bytes=step.moved_bytes,
+            tokens_per_s={
+                str(bandwidth): round(rate, 6)
+                for bandwidth, rate in zip(BANDWIDTHS_BYTES_PER_S, step.tokens_per_s, strict=True)
+            },
+        )
+        for step in steps_of(models, lambda case: costs.get((case.model, case.whole)))
+    ]
 
 
 def decode_step(model: str, config: Mapping[str, Any], precision: Precision, context: int) -> list[Part]:

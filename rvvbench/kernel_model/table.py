@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from rvvbench.kernel_model.linear_cases import LINEARS
-from rvvbench.kernel_model.report import Report, Row
+from rvvbench.kernel_model.report import Report, Row, StepRow
 
 NOTE = """\
 Modelled, not measured: executed blocks counted under {qemu}, priced by {llvm} as {cpu}; one core, data in L1, no
@@ -19,6 +19,13 @@ HEADER = (
     "roof 10.7",
 )  # fmt: skip
 
+STEPS_NOTE = """\
+The sum over a model's operators, one sequence, 8 cores at 1.6 GHz: each takes the longer of its cycles and its bytes at
+the bandwidth (5.7 and 10.66 GB/s). A model, and a bound: nothing between the operators is in it (Python, dispatch,
+barriers, sampling), and caches are perfect."""
+
+STEPS_HEADER = ("model", "step", "precision", "cycles", "bytes", "tokens/s at 5.7", "tokens/s at 10.7")
+
 
 def markdown(report: Report) -> str:
     """The whole report: rates of linears by M first, then every case."""
@@ -28,6 +35,8 @@ def markdown(report: Report) -> str:
         NOTE.format(qemu=tools.qemu, llvm=tools.llvm, cpu=tools.priced_as),
         "",
     ]
+    if report.steps:
+        parts += ["## Whole steps\n", STEPS_NOTE, "", table(STEPS_HEADER, map(_step, report.steps)), ""]
     groups = list(dict.fromkeys((row.operation, row.type) for row in report.rows))
     for operation, kind in groups:
         rows = [row for row in report.rows if (row.operation, row.type) == (operation, kind)]
@@ -61,6 +70,11 @@ def cells(row: Row) -> list[str]:
         f"{found.l1_loaded_bytes / row.moved_bytes:.2f} x",
         *roofs,
     ]
+
+
+def _step(step: StepRow) -> list[str]:
+    rates = (f"{rate:.2f}" for rate in step.tokens_per_s.values())
+    return [step.model, step.phase, step.precision, si(step.cycles), si(step.moved_bytes), *rates]
 
 
 def sizes(row: Row) -> str:

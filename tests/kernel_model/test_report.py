@@ -5,7 +5,7 @@ from __future__ import annotations
 import xml.etree.ElementTree
 
 from rvvbench.kernel_model.plot import svg
-from rvvbench.kernel_model.report import Modelled, Report, Row, Share, Tools
+from rvvbench.kernel_model.report import Modelled, Report, Row, Share, StepRow, Tools
 from rvvbench.kernel_model.table import markdown, si
 
 CASE = "packed_linear:type=bf16,m={},k=2048,n=2048"
@@ -32,8 +32,16 @@ def report() -> Report:
     tools = Tools(
         llvm="LLVM 22", qemu="QEMU 10", cpu="rv64", priced_as="spacemit-x60", toolchain_digest="d", program_sha256="p"
     )
+    step = StepRow(
+        model="llama <1b>", precision="BF16", phase="decode, context 512", tokens=1, cycles=1.5e8,
+        moved_bytes=2400000000, tokens_per_s={"5700000000": 2.375, "10660000000": 4.441667},
+    )  # fmt: skip
     return Report(
-        tools=tools, kernels_modelled=["packed_linear_bf16_m1_npair_rvv"], kernels_not_reached=["other"], rows=rows
+        tools=tools,
+        kernels_modelled=["packed_linear_bf16_m1_npair_rvv"],
+        kernels_not_reached=["other"],
+        rows=rows,
+        steps=[step],
     )
 
 
@@ -42,6 +50,7 @@ def test_the_table_has_rates_by_m_every_case_and_the_kernels() -> None:
     assert "| llama <1b> | o_proj, K=2048 | 3.30 | - |" in text
     assert "| 1.196 M | 1.27 M | 1.059 M | 3.30 | 3.96 | 8.397 M | 1.06 x | 100 % m | 50 % c |" in text
     assert "reached by none of these cases: other." in text
+    assert "| llama <1b> | decode, context 512 | BF16 | 150 M | 2.4 G | 2.38 | 4.44 |" in text
 
 
 def test_a_case_that_could_not_be_modelled_says_why() -> None:
