@@ -16,10 +16,16 @@ NEW_TOKENS = 64
 LINEARS = ("packed_linear", "row_major_linear")
 DECODE = "decode_attention"
 EXTEND = "extend_attention"
+DECODE_INT8 = "decode_attention_int8"
+EXTEND_INT8 = "extend_attention_int8"
+INT8_CACHE = (DECODE_INT8, EXTEND_INT8)
+ATTENTION = (DECODE, EXTEND, *INT8_CACHE)
 
 # Output columns in one unit of a linear: a multiple of every kernel's block, and a divisor of every N modelled.
 UNIT_COLUMNS = 64
 ELEMENT_BYTES = 2
+CODE_BYTES = 1
+SCALE_BYTES = 4
 
 
 @dataclass(frozen=True)
@@ -69,28 +75,33 @@ class Case:
 
         Linear: (N K + M K + M N) elements. Attention with C tokens of context, T new: keys and values of all C tokens
         (the new ones are read where they come from), queries and outputs of T, and for decode the new keys and values
-        written to the cache.
+        written to the cache. With an INT8 cache: codes and scales of the tokens before, and of T new ones the keys and
+        values as they come, and their codes and scales written.
         """
         size = dict(self.fixed)
         if self.operation in LINEARS:
             n = self.units * UNIT_COLUMNS
-            elements = n * size["k"] + size["m"] * size["k"] + size["m"] * n
-        else:
-            new = size.get("new", 1)
-            token = 2 * self.units * size["head"]
-            elements = size["context"] * token + 2 * new * self.units * size["group"] * size["head"]
-            elements += token if self.operation == DECODE else 0
-        return elements * ELEMENT_BYTES
+            return ELEMENT_BYTES * (n * size["k"] + size["m"] * size["k"] + size["m"] * n)
+        new = size.get("new", 1)
+        token = 2 * self.units * size["head"]
+        ends = 2 * new * self.units * size["group"] * size["head"]
+        if self.operation in INT8_CACHE:
+            stored = token * CODE_BYTES + 2 * self.units * SCALE_BYTES
+            return size["context"] * stored + (new * token + ends) * ELEMENT_BYTES
+        return ELEMENT_BYTES * (size["context"] * token + ends + (token if self.operation == DECODE else 0))
 
 
 def cases_of(models: Mapping[str, Mapping[str, Any]], available: Iterable[tuple[str, str]]) -> list[Case]:
-    """Every case for models {name: Hugging Face configuration} that some (operation, type) in `available` computes."""
+    """Every case for models {name: Hugging Face configuration} that some (operation, type) in `available` computes.
+
+    An operation that is a part of others (`store_kv`, of attention over an INT8 cache) has none of its own.
+    """
     cases = []
     for operation, kind in dict.fromkeys(available):
         for name, config in models.items():
             if operation in LINEARS:
                 cases += _linears(operation, kind, name, config)
-            else:
+            elif operation in ATTENTION:
                 cases += _attention(operation, kind, name, config)
     return cases
 
@@ -107,7 +118,7 @@ def _attention(operation: str, kind: str, model: str, config: Mapping[str, Any])
     heads = int(config["num_attention_heads"])
     kv_heads = int(config["num_key_value_heads"])
     head = int(config.get("head_dim") or int(config["hidden_size"]) // heads)
-    new = (("new", NEW_TOKENS),) if operation == EXTEND else ()
+    new = (("new", NEW_TOKENS),) if operation in (EXTEND, EXTEND_INT8) else ()
     return [
         Case(
             operation,

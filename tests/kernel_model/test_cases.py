@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +17,9 @@ from rvvbench.manifest.shapes import projection_shapes
 LINEAR = Case("packed_linear", "bf16", "m", "o_proj", 32, (("m", 4), ("k", 2048)))
 DECODE = Case("decode_attention", "bf16", "m", "a", 8, (("group", 4), ("head", 64), ("context", 72)))
 EXTEND = Case("extend_attention", "bf16", "m", "a", 8, (("group", 4), ("head", 64), ("context", 72), ("new", 64)))
+
+DECODE_INT8 = replace(DECODE, operation="decode_attention_int8")
+EXTEND_INT8 = replace(EXTEND, operation="extend_attention_int8")
 
 
 def test_a_case_is_written_as_the_driver_reads_it() -> None:
@@ -34,6 +39,22 @@ def test_multiply_adds_and_bytes_of_attention() -> None:
     # 64 new tokens after 8: token i sees 8 + i + 1 keys.
     assert EXTEND.macs == 32 * sum(8 + i + 1 for i in range(64)) * 128
     assert EXTEND.moved_bytes == 2 * (72 * 8 * 128 + 2 * 64 * 32 * 64)
+
+
+def test_an_int8_cache_moves_codes_and_scales() -> None:
+    assert (DECODE_INT8.macs, EXTEND_INT8.macs) == (DECODE.macs, EXTEND.macs)
+    # 8 KV heads: 128 codes of one byte and 2 scales of four for each; queries, outputs and new rows have 2 bytes.
+    assert DECODE_INT8.moved_bytes == 72 * 8 * (128 + 2 * 4) + 2 * (8 * 128 + 2 * 32 * 64)
+    assert EXTEND_INT8.moved_bytes == 72 * 8 * (128 + 2 * 4) + 2 * (64 * 8 * 128 + 2 * 64 * 32 * 64)
+    assert DECODE_INT8.text(2) == "decode_attention_int8:type=bf16,head=64,context=72,kv_heads=2,heads=8"
+
+
+def test_what_is_part_of_an_operation_is_no_case() -> None:
+    configs = model_configs(("llama-3.2-1b",))
+    available = [("decode_attention_int8", "bf16"), ("store_kv", "bf16"), ("extend_attention_int8", "bf16")]
+    cases = cases_of(configs, available)
+    assert {case.operation for case in cases} == {"decode_attention_int8", "extend_attention_int8"}
+    assert all(("new" in dict(case.fixed)) == case.operation.startswith("extend") for case in cases)
 
 
 def test_every_projection_of_every_model_is_a_whole_number_of_units() -> None:
