@@ -27,11 +27,7 @@ namespace {
 
 using Test = void();
 constexpr Test* kTests[] = {
-    test_packed_linear,
-    test_row_major_linear,
-    test_attention,
-    test_int8_attention,
-    test_kv_store,
+    test_packed_linear, test_row_major_linear, test_attention, test_int8_attention, test_kv_store,
 };
 
 void list() {

@@ -157,6 +157,10 @@ class AttentionBlocks {
   // Calls `of(first, m)` for the rows of a group in tiles of about the same height.
   template <class Of>
   static void for_tiles(int64_t rows, Of of) {
+    if (rows <= kQueryTile) {  // most groups, without the divisions
+      of(0, rows);
+      return;
+    }
     const int64_t tiles = (rows + kQueryTile - 1) / kQueryTile;
     for (int64_t tile = 0; tile < tiles; ++tile) {
       const int64_t first = rows * tile / tiles;

@@ -72,7 +72,7 @@ class ScratchCursor {
 struct DecodeScratch {
   // Keys of one block, in tiles: long blocks make the softmax's reductions rare, and a tile's keys
   // are used at once, so that they need only one tile's room.
-  static constexpr int64_t kTiles = 4;
+  static constexpr int64_t kTiles = 8;
 
   QueryBlock queries;
   KvBlock block;

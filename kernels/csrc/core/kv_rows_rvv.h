@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "core/attention_tiles_rvv.h"
 #include "core/kv_store.h"
 
 namespace sgl_rvv {
@@ -25,8 +26,9 @@ struct RvvKvRows {
       i += static_cast<int64_t>(vl);
     }
     const vfloat32m1_t zero = __riscv_vfmv_s_f_f32m1(0.0F, 1);
-    const vfloat32m1_t peak = __riscv_vfredmax_vs_f32m4_f32m1(highest, zero, most);
-    const vfloat32m1_t sum = __riscv_vfredusum_vs_f32m4_f32m1(check, zero, most);
+    const size_t lanes = __riscv_vsetvlmax_e32m1();
+    const vfloat32m1_t peak = highest_lane(highest, zero);
+    const vfloat32m1_t sum = __riscv_vfredusum_vs_f32m1_f32m1(added_up(check), zero, lanes);
     return __riscv_vfmv_f_s_f32m1_f32(__riscv_vfadd_vv_f32m1(peak, sum, 1));
   }
 
