@@ -114,34 +114,58 @@ struct NewRows {
   const int64_t* slots;
 };
 
-// What puts the new rows of one cache there.
+// What puts the new rows of one cache there. Threads touch data only, no tensors.
 class RowStore {
  public:
   RowStore(const Cache& cache, const std::vector<NewRows>& parts, const Kernel& kernel)
       : cache_(cache),
-        rows_(with_adjacent(cache.rows.tensor)),
         parts_(parts),
-        entry_(std::get<StoreKvKernel*>(kernel.entry)),
+        rows_(with_adjacent(cache.rows.tensor)),
         largest_(at::empty({rows_.size(0) * rows_.size(1)},
-                           cache.scales.tensor.options().dtype(at::kFloat))) {}
+                           cache.scales.tensor.options().dtype(at::kFloat))),
+        entry_(std::get<StoreKvKernel*>(kernel.entry)),
+        quantises_(rows_.scalar_type() != at::kChar) {
+    const Tensor& to = cache.codes.tensor;
+    const Tensor& scales = cache.scales.tensor;
+    for (const NewRows& part : parts) {
+      calls_.push_back({part.count,
+                        rows_.size(1),
+                        rows_.size(2),
+                        {nullptr, rows_.stride(0), rows_.stride(1)},
+                        part.slots,
+                        static_cast<int8_t*>(to.mutable_data_ptr()),
+                        to.stride(0),
+                        to.stride(1),
+                        cache.dynamic() ? scales.mutable_data_ptr<float>() : nullptr,
+                        scales.stride(0),
+                        scales.stride(1),
+                        cache.scale,
+                        largest_.mutable_data_ptr<float>() + part.first * rows_.size(1)});
+      const int64_t offset = part.first * rows_.stride(0);
+      if (quantises_) {
+        calls_.back().rows.data = bits_of(rows_) + offset;
+      } else {
+        codes_.push_back(static_cast<const int8_t*>(rows_.const_data_ptr()) + offset);
+      }
+    }
+  }
 
-  [[nodiscard]] bool quantises() const { return rows_.scalar_type() != at::kChar; }
+  [[nodiscard]] bool quantises() const { return quantises_; }
 
   void measure(int64_t begin, int64_t end) const {
-    for (const NewRows& part : parts_) {
-      if (quantises()) entry_(call_of(part), StoreStage::kMeasure, begin, end);
-    }
+    if (!quantises_) return;
+    for (const StoreKv& call : calls_) entry_(call, StoreStage::kMeasure, begin, end);
   }
 
   // After measure() of all heads.
   void check_finite(const char* op) const {
-    if (!quantises()) return;
-    for (const NewRows& part : parts_) {
-      const float* largest = call_of(part).largest;
-      for (int64_t head = 0; head < rows_.size(1); ++head) {
-        for (int64_t i = 0; i < part.count; ++i) {
-          TORCH_CHECK_VALUE(std::isfinite(largest[head * part.count + i]), op, ": ",
-                            cache_.rows.name, "[", part.first + i, ", ", head,
+    if (!quantises_) return;
+    for (size_t part = 0; part < calls_.size(); ++part) {
+      const StoreKv& call = calls_[part];
+      for (int64_t head = 0; head < call.kv_heads; ++head) {
+        for (int64_t i = 0; i < call.tokens; ++i) {
+          TORCH_CHECK_VALUE(std::isfinite(call.largest[head * call.tokens + i]), op, ": ",
+                            cache_.rows.name, "[", parts_[part].first + i, ", ", head,
                             "] has an element that is NaN or infinite");
         }
       }
@@ -149,55 +173,36 @@ class RowStore {
   }
 
   void store(int64_t begin, int64_t end) const {
-    for (const NewRows& part : parts_) {
-      if (quantises()) {
-        entry_(call_of(part), StoreStage::kStore, begin, end);
+    for (size_t part = 0; part < calls_.size(); ++part) {
+      if (quantises_) {
+        entry_(calls_[part], StoreStage::kStore, begin, end);
       } else {
-        copy(part, begin, end);
+        copy(calls_[part], codes_[part], begin, end);
       }
     }
   }
 
  private:
-  [[nodiscard]] int8_t* codes() const {
-    return static_cast<int8_t*>(cache_.codes.tensor.mutable_data_ptr());
-  }
-
-  [[nodiscard]] StoreKv call_of(const NewRows& part) const {
-    const Tensor& to = cache_.codes.tensor;
-    const Tensor& scales = cache_.scales.tensor;
-    return {part.count,
-            rows_.size(1),
-            rows_.size(2),
-            {bits_of(rows_) + part.first * rows_.stride(0), rows_.stride(0), rows_.stride(1)},
-            part.slots,
-            codes(),
-            to.stride(0),
-            to.stride(1),
-            cache_.dynamic() ? scales.mutable_data_ptr<float>() : nullptr,
-            scales.stride(0),
-            scales.stride(1),
-            cache_.scale,
-            largest_.mutable_data_ptr<float>() + part.first * rows_.size(1)};
-  }
-
-  void copy(const NewRows& part, int64_t begin, int64_t end) const {
-    const Tensor& to = cache_.codes.tensor;
-    const auto* from = static_cast<const int8_t*>(rows_.const_data_ptr());
-    for (int64_t i = 0; i < part.count; ++i) {
+  // Rows that are codes already, at `from`.
+  static void copy(const StoreKv& call, const int8_t* from, int64_t begin, int64_t end) {
+    for (int64_t i = 0; i < call.tokens; ++i) {
       for (int64_t head = begin; head < end; ++head) {
-        std::memcpy(codes() + part.slots[i] * to.stride(0) + head * to.stride(1),
-                    from + (part.first + i) * rows_.stride(0) + head * rows_.stride(1),
-                    static_cast<size_t>(rows_.size(2)));
+        std::memcpy(
+            call.codes + call.slots[i] * call.code_slot_stride + head * call.code_head_stride,
+            from + i * call.rows.slot_stride + head * call.rows.head_stride,
+            static_cast<size_t>(call.width));
       }
     }
   }
 
   const Cache& cache_;
-  Tensor rows_;
   const std::vector<NewRows>& parts_;
-  StoreKvKernel* entry_;
+  Tensor rows_;
   Tensor largest_;  // of a part [heads, count], at its first row times the heads
+  StoreKvKernel* entry_;
+  bool quantises_;
+  std::vector<StoreKv> calls_;  // by part; where these rows are quantised, `rows` has their data
+  std::vector<const int8_t*> codes_;  // else by part: their first row
 };
 
 // Every scale that will be read, but those that the new rows bring, is finite.
@@ -206,8 +211,10 @@ void check_scales(const char* op, const Cache& cache, const std::vector<int64_t>
   const Tensor& scales = cache.scales.tensor;
   const float* data = scales.const_data_ptr<float>();
   const int64_t heads = scales.size(1);
-  const auto at = [&](int64_t slot, int64_t head) {
-    return data[slot * scales.stride(0) + head * scales.stride(1)];
+  const int64_t slot_stride = scales.stride(0);
+  const int64_t head_stride = scales.stride(1);
+  const auto at = [=](int64_t slot, int64_t head) {
+    return data[slot * slot_stride + head * head_stride];
   };
   std::atomic<bool> finite{true};
   parallel_for(static_cast<int64_t>(read.size()), [&](int64_t begin, int64_t end) {
