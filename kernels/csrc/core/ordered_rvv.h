@@ -1,8 +1,8 @@
 // Instructions that stay in the order in which they are written, for loops that an in-order core
 // should meet in that order and no other: compilers keep volatile assembly in order, and allocate
-// its registers. Groups of two and of four registers of 32-bit lanes; begin() sets the vector type,
-// end() says that it is over. Between them there must be no vector intrinsic, which might set
-// another.
+// its registers. Groups of two and of four registers of 32-bit lanes; begin2() and begin4() set the
+// vector type, end() says that it is over. Between them there must be no vector intrinsic and no
+// copy of a vector, which might come with another type.
 //
 // What such a core wants (SpacemiT X60 as llvm-mca models it): results are written in the order of
 // the instructions, so that a short instruction behind a long one waits. A multiply-add takes 5
@@ -17,13 +17,6 @@
 #include <cstdint>
 
 namespace sgl_rvv::ordered {
-
-// Gives a value registers of its own before begin(): a copy that the compiler made later would come
-// with a vector type of its own.
-template <class Vector>
-inline __attribute__((always_inline)) void own(Vector& value) {
-  asm volatile("" : "+vr"(value));
-}
 
 inline __attribute__((always_inline)) void begin2(size_t vl) {
   asm volatile("vsetvli zero, %0, e32, m2, ta, ma" ::"r"(vl) : "vl", "vtype", "memory");
