@@ -21,6 +21,8 @@ constexpr Operator kOperators[] = {
     {sgl_rvv::Operation::kRowMajorLinear, row_major_linear},
     {sgl_rvv::Operation::kDecodeAttention, decode_attention},
     {sgl_rvv::Operation::kExtendAttention, extend_attention},
+    {sgl_rvv::Operation::kDecodeAttentionInt8, decode_attention_int8},
+    {sgl_rvv::Operation::kExtendAttentionInt8, extend_attention_int8},
 };
 
 }  // namespace

@@ -9,5 +9,7 @@ namespace kernel_bench {
 [[nodiscard]] Workload row_major_linear(const Case& of);
 [[nodiscard]] Workload decode_attention(const Case& of);
 [[nodiscard]] Workload extend_attention(const Case& of);
+[[nodiscard]] Workload decode_attention_int8(const Case& of);
+[[nodiscard]] Workload extend_attention_int8(const Case& of);
 
 }  // namespace kernel_bench

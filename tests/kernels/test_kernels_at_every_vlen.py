@@ -101,6 +101,15 @@ def test_the_rvv_kernels_are_the_ones_that_are_dispatched(programs: Programs) ->
     assert report["dispatch"]["packed_linear_fp16"]["1"] == "packed_linear_fp16_m1_widening_zvfh_rvv"
     assert report["dispatch"]["row_major_linear_bf16"]["1"] == "row_major_linear_bf16_along_k_rvv"
     assert report["dispatch"]["row_major_linear_fp16"]["1"] == "row_major_linear_fp16_along_k_zvfh_rvv"
+    for operation, technique in (
+        ("decode_attention_int8", "tiled"),
+        ("extend_attention_int8", "tiled"),
+        ("store_kv", "along_row"),
+    ):
+        assert report["dispatch"][operation] == {
+            "bf16": f"{operation}_bf16_{technique}_rvv",
+            "fp16": f"{operation}_fp16_{technique}_zvfh_rvv",
+        }
 
 
 def test_where_there_is_zvfbfwma_its_kernels_are_dispatched(programs: Programs) -> None:

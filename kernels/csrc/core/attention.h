@@ -1,5 +1,6 @@
 // Attention over a KV cache: out = softmax(scale * q k^T) v, for queries that share a KV head in
-// groups (MHA: groups of one; MQA: one group). FP32 throughout; only inputs and output are 16-bit.
+// groups (MHA: groups of one; MQA: one group). FP32 throughout; only inputs and output are 16-bit,
+// or the cache INT8 (kv_store.h puts rows there).
 //
 // A query with nothing to attend to gives 0. With a cap c > 0 a score s becomes c * tanh(s / c). A
 // NaN among the scores of a query, or in a value row that it sees, makes its output NaN; rows that
@@ -55,12 +56,13 @@ struct Scratch {
 // normalised result in partials[sequence, head, i, 0 .. head_v) and the logarithm of its sum of
 // exponentials behind it, at [.., head_v]; -infinity there marks a split that saw nothing, whose
 // result is not read. All `max_splits` marks are written.
-struct DecodeAttention {
+template <class Heads>
+struct DecodeAttentionOf {
   AttentionSizes sizes;
   int64_t sequences;
   QueryRows query;
-  KvHeads keys;
-  KvHeads values;
+  Heads keys;
+  Heads values;
   const int64_t* slots;        // of all tokens, sequence after sequence
   const int64_t* slots_begin;  // [sequences + 1]: where each sequence's begin
   float* partials;
@@ -72,6 +74,9 @@ struct DecodeAttention {
   OutputRows output;
 };
 
+using DecodeAttention = DecodeAttentionOf<KvHeads>;
+using DecodeAttentionInt8 = DecodeAttentionOf<Int8Heads>;
+
 // How many splits to use on `threads` threads: enough that the KV heads of one sequence keep all
 // threads busy, at most `max_splits`. It does not depend on the batch, so neither does a sequence's
 // result.
@@ -82,12 +87,14 @@ struct DecodeAttention {
 constexpr int64_t kLeastSplit = 64;
 
 // Units of work of the first stage (sequence, KV head, split); any order, any thread.
-[[nodiscard]] inline int64_t decode_units(const DecodeAttention& call) {
+template <class Heads>
+[[nodiscard]] int64_t decode_units(const DecodeAttentionOf<Heads>& call) {
   return call.sequences * call.sizes.kv_heads * call.splits;
 }
 
 // Units of the second stage (sequence, head), after all of the first.
-[[nodiscard]] inline int64_t merge_units(const DecodeAttention& call) {
+template <class Heads>
+[[nodiscard]] int64_t merge_units(const DecodeAttentionOf<Heads>& call) {
   return call.sequences * call.sizes.heads;
 }
 
@@ -97,7 +104,7 @@ struct ExtendSequence {
   int64_t first;         // row of its first new token in query, keys, values and output
   int64_t tokens;        // new ones
   int64_t prefix;        // tokens in the cache
-  const int64_t* slots;  // [prefix]
+  const int64_t* slots;  // [prefix]; of an INT8 cache [prefix + tokens]
 };
 
 // Positions [position, position + positions) of a sequence's new tokens, for one KV head.
@@ -118,6 +125,18 @@ struct ExtendAttention {
   KvHeads new_values;
   KvHeads keys;  // the cache
   KvHeads values;
+  OutputRows output;
+};
+
+// The new keys and values are in the cache already.
+struct ExtendAttentionInt8 {
+  AttentionSizes sizes;
+  const ExtendSequence* sequences;
+  const ExtendUnit* units;
+  int64_t largest_unit;
+  QueryRows query;
+  Int8Heads keys;
+  Int8Heads values;
   OutputRows output;
 };
 
@@ -146,5 +165,9 @@ using DecodeAttentionKernel = void(const DecodeAttention& call, DecodeStage stag
                                    int64_t end, const Scratch& scratch);
 using ExtendAttentionKernel = void(const ExtendAttention& call, int64_t begin, int64_t end,
                                    const Scratch& scratch);
+using DecodeAttentionInt8Kernel = void(const DecodeAttentionInt8& call, DecodeStage stage,
+                                       int64_t begin, int64_t end, const Scratch& scratch);
+using ExtendAttentionInt8Kernel = void(const ExtendAttentionInt8& call, int64_t begin, int64_t end,
+                                       const Scratch& scratch);
 
 }  // namespace sgl_rvv

@@ -11,7 +11,8 @@
 //                                        m numbers behind the query may be read, whatever they are
 //   product(a, lda, m, k, b, ldb, n, c, ldc)             c[m, n] = a[m, k] b[k, n]
 //   product_onto(factors, a, lda, ...)                   c[i, :] = factors[i] c[i, :] + (a b)[i, :]
-//   locate(rows, count, out)             out[count + 1]: where the rows begin, the last one twice
+//   locate(rows, count, out)             out[count]: where the rows begin; the last one kRowsAhead
+//                                        times more
 //   rows_onto(factors, a, lda, m, k, rows, n, c, ldc)    the same, b being k 16-bit rows of n
 //   cap(scores, count, cap)              score -> cap * tanh(score / cap)
 //   maxima(scores, pitch, rows, counts, out)  out[row]: its highest score, NaN aside; -infinity
@@ -30,6 +31,12 @@
 //   normalised(row, count, by, out)      out[count] = row * by, FP32
 //   store(row, count, by, out)           out[count] = round(row * by)
 //
+// Tiles of an INT8 cache (attention_int8_tiles_*.h) take its rows for these, and beside them have
+//
+//   weigh(rows, count, scores, pitch, m)     c[m, count] *= the rows' scales
+//
+// since rows_onto() there multiplies by codes; keys(), values() and scores() apply scales.
+//
 // Extending, a tile of keys is converted once for all queries of a unit; decoding, keys are
 // converted where up to kQueryTile queries of a group multiply them. Products accumulate in
 // vectors; one reduction for each query and block of keys.
@@ -37,6 +44,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "core/attention.h"
 #include "core/attention_scratch.h"
@@ -61,8 +69,9 @@ struct Visibility {
 template <class Tiles>
 class AttentionBlocks {
  public:
-  static void decode(const DecodeAttention& call, DecodeStage stage, int64_t begin, int64_t end,
-                     const Scratch& scratch) {
+  template <class Heads>
+  static void decode(const DecodeAttentionOf<Heads>& call, DecodeStage stage, int64_t begin,
+                     int64_t end, const Scratch& scratch) {
     const DecodeScratch layout =
         DecodeScratch::lay_out(scratch.data, call.sizes, call.splits, Tiles::columns());
     check(layout, scratch);
@@ -75,8 +84,9 @@ class AttentionBlocks {
     }
   }
 
-  static void extend(const ExtendAttention& call, int64_t begin, int64_t end,
-                     const Scratch& scratch) {
+  // `Call`: ExtendAttention or ExtendAttentionInt8.
+  template <class Call>
+  static void extend(const Call& call, int64_t begin, int64_t end, const Scratch& scratch) {
     const ExtendScratch layout =
         ExtendScratch::lay_out(scratch.data, call.sizes, call.largest_unit, Tiles::columns());
     check(layout, scratch);
@@ -147,6 +157,10 @@ class AttentionBlocks {
   // Calls `of(first, m)` for the rows of a group in tiles of about the same height.
   template <class Of>
   static void for_tiles(int64_t rows, Of of) {
+    if (rows <= kQueryTile) {  // most groups, without the divisions
+      of(0, rows);
+      return;
+    }
     const int64_t tiles = (rows + kQueryTile - 1) / kQueryTile;
     for (int64_t tile = 0; tile < tiles; ++tile) {
       const int64_t first = rows * tile / tiles;
@@ -154,7 +168,9 @@ class AttentionBlocks {
     }
   }
 
-  static void attend(const DecodeAttention& call, int64_t unit, const DecodeScratch& scratch) {
+  template <class Heads>
+  static void attend(const DecodeAttentionOf<Heads>& call, int64_t unit,
+                     const DecodeScratch& scratch) {
     const AttentionSizes& sizes = call.sizes;
     const int64_t split = unit % call.splits;
     const int64_t kv_head = unit / call.splits % sizes.kv_heads;
@@ -177,8 +193,8 @@ class AttentionBlocks {
         }
       });
     }
-    const KvRows keys = call.keys.of(kv_head, slots);
-    const KvRows values = call.values.of(kv_head, slots);
+    const auto keys = call.keys.of(kv_head, slots);
+    const auto values = call.values.of(kv_head, slots);
     for (int64_t token = begin; token < end; token += scratch.block.pitch) {
       decode_block(sizes, scratch, keys.from(token), values.from(token),
                    std::min(scratch.block.pitch, end - token));
@@ -196,8 +212,9 @@ class AttentionBlocks {
     }
   }
 
+  template <class Rows>
   static void decode_block(const AttentionSizes& sizes, const DecodeScratch& scratch,
-                           const KvRows& keys, const KvRows& values, int64_t count) {
+                           const Rows& keys, const Rows& values, int64_t count) {
     const QueryBlock& queries = scratch.queries;
     const KvBlock& block = scratch.block;
     for (int64_t tile = 0; tile < count; tile += block.columns) {
@@ -208,6 +225,9 @@ class AttentionBlocks {
       });
     }
     soften(queries, block, sizes.cap, 0, queries.rows, {count, count, queries.position});
+    if constexpr (std::is_same_v<Rows, Int8Rows>) {
+      Tiles::weigh(values, count, block.scores, block.pitch, queries.rows);
+    }
     // A group has few queries for each value: converting values on the way costs less than storing
     // them as FP32.
     Tiles::locate(values, count, block.rows);
@@ -215,7 +235,9 @@ class AttentionBlocks {
                      sizes.head_v, queries.output, sizes.head_v);
   }
 
-  static void merge(const DecodeAttention& call, int64_t unit, const DecodeScratch& scratch) {
+  template <class Heads>
+  static void merge(const DecodeAttentionOf<Heads>& call, int64_t unit,
+                    const DecodeScratch& scratch) {
     const AttentionSizes& sizes = call.sizes;
     const int64_t head = unit % sizes.heads;
     const int64_t sequence = unit / sizes.heads;
@@ -228,6 +250,12 @@ class AttentionBlocks {
     for (int64_t split = used; split < call.max_splits; ++split) {
       partials[split * stride + sizes.head_v] = kNothingSeen;
     }
+    if (used == 1) {  // its weight is 1
+      Tiles::store(
+          partials, sizes.head_v, 1.0F,
+          call.output.data + sequence * call.output.token_stride + head * call.output.head_stride);
+      return;
+    }
     merge_weights(partials + sizes.head_v, stride, used, scratch.weights);
     float* row = scratch.queries.output;
     Tiles::product(scratch.weights, used, 1, used, partials, stride, sizes.head_v, row,
@@ -237,8 +265,43 @@ class AttentionBlocks {
         call.output.data + sequence * call.output.token_stride + head * call.output.head_stride);
   }
 
-  static void extend_unit(const ExtendAttention& call, const ExtendUnit& unit,
-                          const ExtendScratch& scratch) {
+  // Converts keys and values of tokens [token, token + count) of a sequence; whether no value is
+  // NaN or infinite. One row of tiles over prefix and new tokens: a tile may have some of both.
+  static bool convert(const ExtendAttention& call, const ExtendUnit& unit, int64_t token,
+                      int64_t count, const KvBlock& block) {
+    const AttentionSizes& sizes = call.sizes;
+    const ExtendSequence& sequence = call.sequences[unit.sequence];
+    const int64_t old = std::clamp<int64_t>(sequence.prefix - token, 0, count);
+    bool numbers = true;
+    if (old > 0) {
+      const KvRows keys = call.keys.of(unit.kv_head, sequence.slots);
+      const KvRows values = call.values.of(unit.kv_head, sequence.slots);
+      Tiles::keys(keys.from(token), old, sizes.head, block.staging, block.keys);
+      numbers = Tiles::values(values.from(token), old, sizes.head_v, block.values);
+    }
+    if (old < count) {
+      const int64_t from = sequence.first + token + old - sequence.prefix;
+      const KvRows keys = call.new_keys.of(unit.kv_head, nullptr);
+      const KvRows values = call.new_values.of(unit.kv_head, nullptr);
+      Tiles::keys(keys.from(from), count - old, sizes.head, block.staging, block.keys + old);
+      const bool rest = Tiles::values(values.from(from), count - old, sizes.head_v,
+                                      block.values + old * sizes.head_v);
+      numbers = numbers && rest;
+    }
+    return numbers;
+  }
+
+  static bool convert(const ExtendAttentionInt8& call, const ExtendUnit& unit, int64_t token,
+                      int64_t count, const KvBlock& block) {
+    const int64_t* slots = call.sequences[unit.sequence].slots;
+    Tiles::keys(call.keys.of(unit.kv_head, slots).from(token), count, call.sizes.head,
+                block.staging, block.keys);
+    return Tiles::values(call.values.of(unit.kv_head, slots).from(token), count, call.sizes.head_v,
+                         block.values);
+  }
+
+  template <class Call>
+  static void extend_unit(const Call& call, const ExtendUnit& unit, const ExtendScratch& scratch) {
     const AttentionSizes& sizes = call.sizes;
     const ExtendSequence& sequence = call.sequences[unit.sequence];
     const int64_t group = sizes.group();
@@ -257,28 +320,11 @@ class AttentionBlocks {
       }
     }
 
-    const KvRows old_keys = call.keys.of(unit.kv_head, sequence.slots);
-    const KvRows old_values = call.values.of(unit.kv_head, sequence.slots);
-    const KvRows new_keys = call.new_keys.of(unit.kv_head, nullptr).from(sequence.first);
-    const KvRows new_values = call.new_values.of(unit.kv_head, nullptr).from(sequence.first);
     const KvBlock& block = scratch.block;
-    // One row of tiles over prefix and new tokens: a tile may have some of both.
     const int64_t seen = sequence.prefix + unit.position + unit.positions;
     for (int64_t token = 0; token < seen; token += block.columns) {
       const int64_t count = std::min(block.columns, seen - token);
-      const int64_t old = std::clamp<int64_t>(sequence.prefix - token, 0, count);
-      bool numbers = true;
-      if (old > 0) {
-        Tiles::keys(old_keys.from(token), old, sizes.head, block.staging, block.keys);
-        numbers = Tiles::values(old_values.from(token), old, sizes.head_v, block.values);
-      }
-      if (old < count) {
-        const int64_t from = token + old - sequence.prefix;
-        Tiles::keys(new_keys.from(from), count - old, sizes.head, block.staging, block.keys + old);
-        const bool rest = Tiles::values(new_values.from(from), count - old, sizes.head_v,
-                                        block.values + old * sizes.head_v);
-        numbers = numbers && rest;
-      }
+      const bool numbers = convert(call, unit, token, count, block);
       const Visibility visible = {sequence.prefix + unit.position + 1 - token, count,
                                   queries.position};
       // Rows at earlier positions see nothing of this block.

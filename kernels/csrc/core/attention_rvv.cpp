@@ -1,9 +1,12 @@
 // Attention with RVV 1.0 alone: BF16 as the high half of FP32, FP16 taken apart with integers.
 
+#include "core/attention_int8_tiles_rvv.h"
 #include "core/attention_kernels.h"
 #include "core/attention_tiles_rvv.h"
 #include "core/bf16_lanes_rvv.h"
 #include "core/fp16.h"
+#include "core/kv_rows_rvv.h"
+#include "core/rounding.h"
 
 namespace sgl_rvv {
 namespace {
@@ -92,6 +95,36 @@ void extend_attention_bf16_rvv(const ExtendAttention& call, int64_t begin, int64
 void extend_attention_fp16_rvv(const ExtendAttention& call, int64_t begin, int64_t end,
                                const Scratch& scratch) {
   AttentionBlocks<RvvTiles<Fp16>>::extend(call, begin, end, scratch);
+}
+
+void decode_attention_int8_bf16_rvv(const DecodeAttentionInt8& call, DecodeStage stage,
+                                    int64_t begin, int64_t end, const Scratch& scratch) {
+  AttentionBlocks<RvvInt8Tiles<Bf16>>::decode(call, stage, begin, end, scratch);
+}
+
+void extend_attention_int8_bf16_rvv(const ExtendAttentionInt8& call, int64_t begin, int64_t end,
+                                    const Scratch& scratch) {
+  AttentionBlocks<RvvInt8Tiles<Bf16>>::extend(call, begin, end, scratch);
+}
+
+void decode_attention_int8_fp16_rvv(const DecodeAttentionInt8& call, DecodeStage stage,
+                                    int64_t begin, int64_t end, const Scratch& scratch) {
+  AttentionBlocks<RvvInt8Tiles<Fp16>>::decode(call, stage, begin, end, scratch);
+}
+
+void extend_attention_int8_fp16_rvv(const ExtendAttentionInt8& call, int64_t begin, int64_t end,
+                                    const Scratch& scratch) {
+  AttentionBlocks<RvvInt8Tiles<Fp16>>::extend(call, begin, end, scratch);
+}
+
+void store_kv_bf16_rvv(const StoreKv& call, StoreStage stage, int64_t begin, int64_t end) {
+  const RoundToNearest mode;
+  store_kv<RvvKvRows<Bf16>>(call, stage, begin, end);
+}
+
+void store_kv_fp16_rvv(const StoreKv& call, StoreStage stage, int64_t begin, int64_t end) {
+  const RoundToNearest mode;
+  store_kv<RvvKvRows<Fp16>>(call, stage, begin, end);
 }
 
 void exp_nonpositive_rvv(const float* x, int64_t count, float* out) {

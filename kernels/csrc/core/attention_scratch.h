@@ -30,10 +30,13 @@ struct KvBlock {
   float* keys;
   float* values;
   float* scores;
-  int64_t* seen;          // of each row of scores: keys of the block that it sees
-  const uint16_t** rows;  // [pitch + 1]: where the block's value rows are (decode)
-  uint16_t* staging;      // [columns][head]: rows that are not aligned as the kernel needs them
+  int64_t* seen;      // of each row of scores: keys of the block that it sees
+  const void** rows;  // [pitch + kRowsAhead]: where the value rows are (decode)
+  uint16_t* staging;  // [columns][head]: rows that are not aligned as the kernel needs them
 };
+
+// Behind the addresses of a block's value rows the last one is repeated, since kernels load ahead.
+constexpr int64_t kRowsAhead = 3;
 
 class ScratchCursor {
  public:
@@ -69,7 +72,7 @@ class ScratchCursor {
 struct DecodeScratch {
   // Keys of one block, in tiles: long blocks make the softmax's reductions rare, and a tile's keys
   // are used at once, so that they need only one tile's room.
-  static constexpr int64_t kTiles = 4;
+  static constexpr int64_t kTiles = 8;
 
   QueryBlock queries;
   KvBlock block;
@@ -81,14 +84,15 @@ struct DecodeScratch {
     ScratchCursor cursor(base);
     DecodeScratch scratch{};
     scratch.queries = cursor.take_queries(sizes.group(), sizes, columns);
-    scratch.block = {columns,
-                     columns * kTiles,
-                     nullptr,
-                     nullptr,
-                     cursor.take(sizes.group() * columns * kTiles),
-                     reinterpret_cast<int64_t*>(cursor.take(2 * sizes.group())),
-                     reinterpret_cast<const uint16_t**>(cursor.take(2 * (columns * kTiles + 1))),
-                     reinterpret_cast<uint16_t*>(cursor.take(columns * sizes.head / 2))};
+    scratch.block = {
+        columns,
+        columns * kTiles,
+        nullptr,
+        nullptr,
+        cursor.take(sizes.group() * columns * kTiles),
+        reinterpret_cast<int64_t*>(cursor.take(2 * sizes.group())),
+        reinterpret_cast<const void**>(cursor.take(2 * (columns * kTiles + kRowsAhead))),
+        reinterpret_cast<uint16_t*>(cursor.take(columns * sizes.head / 2))};
     scratch.weights = cursor.take(splits);
     scratch.floats = cursor.used();
     return scratch;

@@ -192,7 +192,7 @@ constexpr int64_t kRowsTile = 4;
 // loaded, the next converted and a third multiplied at a time. `rows` are their addresses, the last
 // one twice; `column` is the first element of them that is used.
 template <class Element, int Rows>
-inline void rows_tile(const Product& p, const uint16_t* const* rows, int64_t column, size_t vl) {
+inline void rows_tile(const Product& p, const void* const* rows, int64_t column, size_t vl) {
   using G = Group4;
   using Float = G::Float;
   Float c0 = begin_row<G>(p, 0, vl);
@@ -208,7 +208,9 @@ inline void rows_tile(const Product& p, const uint16_t* const* rows, int64_t col
   if (p.k > 0) {
     const float* a = p.a;
     const auto left = [&](int64_t row) { return a[std::min<int64_t>(row, Rows - 1) * p.lda]; };
-    const auto load = [&](int64_t token) { return Element::load(rows[token] + column, vl); };
+    const auto load = [&](int64_t token) {
+      return Element::load(static_cast<const uint16_t*>(rows[token]) + column, vl);
+    };
     float f0 = left(0), f1 = left(1), f2 = left(2), f3 = left(3);
     Float right = Element::widen(load(0), vl);
     typename Element::Narrow waiting = load(1);
@@ -234,7 +236,7 @@ inline void rows_tile(const Product& p, const uint16_t* const* rows, int64_t col
   if constexpr (Rows > 3) G::store(p.c + 3 * p.ldc, c3, vl);
 }
 
-using RowsTile = void(const Product& p, const uint16_t* const* rows, int64_t column, size_t vl);
+using RowsTile = void(const Product& p, const void* const* rows, int64_t column, size_t vl);
 
 template <class Element>
 constexpr RowsTile* kRowsTiles[kRowsTile] = {rows_tile<Element, 1>, rows_tile<Element, 2>,
@@ -493,7 +495,7 @@ struct RvvTiles {
     multiply({a, lda, k, b, ldb, c, ldc, factors, true}, m, n);
   }
 
-  static void locate(const KvRows& rows, int64_t count, const uint16_t** out) {
+  static void locate(const KvRows& rows, int64_t count, const void** out) {
     auto* to = reinterpret_cast<uint64_t*>(out);
     for (int64_t token = 0; token < count; token += columns()) {
       const auto vl = static_cast<size_t>(std::min(columns(), count - token));
@@ -503,11 +505,11 @@ struct RvvTiles {
           __riscv_vadd_vx_u64m8(row_offsets(here, vl), reinterpret_cast<uint64_t>(here.data), vl),
           vl);
     }
-    out[count] = out[count - 1];
+    std::fill_n(out + count, kRowsAhead, out[count - 1]);
   }
 
   static void rows_onto(const float* factors, const float* a, int64_t lda, int64_t m, int64_t k,
-                        const uint16_t* const* rows, int64_t n, float* c, int64_t ldc) {
+                        const void* const* rows, int64_t n, float* c, int64_t ldc) {
     // In tiles of about equal size.
     const int64_t tiles = (m + kRowsTile - 1) / kRowsTile;
     const int64_t height = (m + tiles - 1) / tiles;

@@ -1,7 +1,10 @@
 // FP16 attention with RVV 1.0 and Zvfh: the conversions are instructions.
 
+#include "core/attention_int8_tiles_rvv.h"
 #include "core/attention_kernels.h"
 #include "core/attention_tiles_rvv.h"
+#include "core/kv_rows_rvv.h"
+#include "core/rounding.h"
 
 namespace sgl_rvv {
 namespace {
@@ -43,6 +46,21 @@ void decode_attention_fp16_zvfh(const DecodeAttention& call, DecodeStage stage, 
 void extend_attention_fp16_zvfh(const ExtendAttention& call, int64_t begin, int64_t end,
                                 const Scratch& scratch) {
   AttentionBlocks<RvvTiles<Fp16Zvfh>>::extend(call, begin, end, scratch);
+}
+
+void decode_attention_int8_fp16_zvfh(const DecodeAttentionInt8& call, DecodeStage stage,
+                                     int64_t begin, int64_t end, const Scratch& scratch) {
+  AttentionBlocks<RvvInt8Tiles<Fp16Zvfh>>::decode(call, stage, begin, end, scratch);
+}
+
+void extend_attention_int8_fp16_zvfh(const ExtendAttentionInt8& call, int64_t begin, int64_t end,
+                                     const Scratch& scratch) {
+  AttentionBlocks<RvvInt8Tiles<Fp16Zvfh>>::extend(call, begin, end, scratch);
+}
+
+void store_kv_fp16_zvfh(const StoreKv& call, StoreStage stage, int64_t begin, int64_t end) {
+  const RoundToNearest mode;
+  store_kv<RvvKvRows<Fp16Zvfh>>(call, stage, begin, end);
 }
 
 }  // namespace sgl_rvv

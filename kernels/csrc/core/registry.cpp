@@ -25,6 +25,12 @@ const char* name_of(Operation operation) {
       return "decode_attention";
     case Operation::kExtendAttention:
       return "extend_attention";
+    case Operation::kDecodeAttentionInt8:
+      return "decode_attention_int8";
+    case Operation::kExtendAttentionInt8:
+      return "extend_attention_int8";
+    case Operation::kStoreKv:
+      return "store_kv";
   }
   return "?";
 }
@@ -37,6 +43,8 @@ const char* name_of(Type type) {
       return "fp16";
     case Type::kFp32:
       return "fp32";
+    case Type::kInt8:
+      return "int8";
   }
   return "?";
 }

@@ -11,13 +11,22 @@
 
 #include "core/attention.h"
 #include "core/cpu.h"
+#include "core/kv_store.h"
 #include "core/packed_linear.h"
 #include "core/row_major_linear.h"
 #include "core/types.h"
 
 namespace sgl_rvv {
 
-enum class Operation { kPackedLinear, kRowMajorLinear, kDecodeAttention, kExtendAttention };
+enum class Operation {
+  kPackedLinear,
+  kRowMajorLinear,
+  kDecodeAttention,
+  kExtendAttention,
+  kDecodeAttentionInt8,
+  kExtendAttentionInt8,
+  kStoreKv,
+};
 
 enum class Technique {
   kNPair,
@@ -36,7 +45,8 @@ struct Tile {
 
 // What computes it, by operation; the alternatives are in the order of Operation.
 using Entry = std::variant<PackedLinearKernel*, RowMajorLinearKernel*, DecodeAttentionKernel*,
-                           ExtendAttentionKernel*>;
+                           ExtendAttentionKernel*, DecodeAttentionInt8Kernel*,
+                           ExtendAttentionInt8Kernel*, StoreKvKernel*>;
 
 struct Kernel {
   const char* name;  // what attestation reports; ends in _rvv where it needs V, else in _portable

@@ -1,208 +1,28 @@
 // torch.ops.sgl_kernel: attention. Everything that could be read or written out of range is checked
 // here, before anything is written; arithmetic in core/.
 
-#include <ATen/MemoryOverlap.h>
-#include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/empty.h>
 #include <ATen/record_function.h>
 #include <torch/library.h>
 
-#include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <initializer_list>
-#include <memory>
-#include <utility>
 #include <variant>
 #include <vector>
 
 #include "core/attention.h"
 #include "core/registry.h"
+#include "torch/attention_operands.h"
 #include "torch/attestation.h"
 #include "torch/operands.h"
-#include "torch/parallel.h"
 
 namespace sgl_rvv {
 namespace {
 
 using at::Tensor;
 
-// A tensor and what the caller calls it.
-struct Named {
-  const char* name;
-  const Tensor& tensor;
-};
-
-// 16-bit rows [*, *, width] of the type of `like`, which is returned; negative sizes: any.
-Type check_rows(const char* op, const Named& of, const Tensor& like, int64_t count, int64_t heads,
-                int64_t width) {
-  check_cpu(op, of.name, of.tensor);
-  const Tensor& rows = of.tensor;
-  TORCH_CHECK_VALUE(rows.dim() == 3, op, ": ", of.name, " must have 3 dimensions, but has shape ",
-                    rows.sizes());
-  const Type type = check_16_bits(op, of.name, rows);
-  TORCH_CHECK_TYPE(rows.scalar_type() == like.scalar_type(), op, ": ", of.name, " is ",
-                   rows.scalar_type(), ", but the query is ", like.scalar_type());
-  const std::pair<int64_t, const char*> wanted[] = {
-      {count, " in dimension 0"}, {heads, " heads"}, {width, " elements a head"}};
-  for (int64_t i = 0; i < 3; ++i) {
-    TORCH_CHECK_VALUE(wanted[i].first < 0 || rows.size(i) == wanted[i].first, op, ": ", of.name,
-                      " must have ", wanted[i].first, wanted[i].second, ", but has shape ",
-                      rows.sizes());
-  }
-  return type;
-}
-
-// Rows that are written in place, or too large to be copied.
-void check_adjacent(const char* op, const Named& of) {
-  TORCH_CHECK_VALUE(of.tensor.stride(-1) == 1 || of.tensor.size(-1) <= 1, op, ": ", of.name,
-                    " must have adjacent elements in its last dimension, but has strides ",
-                    of.tensor.strides());
-}
-
-void check_written(const char* op, const Named& written, std::initializer_list<Named> others) {
-  TORCH_CHECK_VALUE(at::has_internal_overlap(written.tensor) != at::MemOverlap::Yes, op, ": ",
-                    written.name, " must not overlap itself, but has strides ",
-                    written.tensor.strides());
-  for (const Named& other : others) {
-    const at::MemOverlapStatus status = at::get_overlap_status(written.tensor, other.tensor);
-    TORCH_CHECK_VALUE(
-        status != at::MemOverlapStatus::Full && status != at::MemOverlapStatus::Partial, op, ": ",
-        written.name, " must not overlap ", other.name);
-  }
-}
-
-void check_integers(const char* op, const Named& of) {
-  check_cpu(op, of.name, of.tensor);
-  TORCH_CHECK_TYPE(of.tensor.scalar_type() == at::kInt || of.tensor.scalar_type() == at::kLong, op,
-                   ": ", of.name, " must be int32 or int64, but is ", of.tensor.scalar_type());
-}
-
-// A vector of `count` integers within [0, end).
-std::vector<int64_t> integers(const char* op, const Named& of, int64_t count, int64_t end) {
-  check_integers(op, of);
-  TORCH_CHECK_VALUE(of.tensor.dim() == 1 && of.tensor.size(0) == count, op, ": ", of.name,
-                    " must have shape [", count, "], but has ", of.tensor.sizes());
-  const Tensor wide = of.tensor.to(at::kLong).contiguous();
-  const int64_t* values = wide.const_data_ptr<int64_t>();
-  for (int64_t i = 0; i < count; ++i) {
-    TORCH_CHECK_INDEX(values[i] >= 0 && values[i] < end, op, ": ", of.name, "[", i, "] is ",
-                      values[i], ", but must be from 0 to ", end - 1);
-  }
-  return {values, values + count};
-}
-
-// The slots of tokens [0, length) of each sequence, one sequence after the other.
-struct Slots {
-  std::vector<int64_t> slots;
-  std::vector<int64_t> begins;
-};
-
-template <class Integer>
-void append_slots(const char* op, const Tensor& req_to_token, int64_t row, int64_t length,
-                  int64_t end, std::vector<int64_t>& slots) {
-  const Integer* from = req_to_token.const_data_ptr<Integer>() + row * req_to_token.stride(0);
-  const int64_t stride = req_to_token.stride(1);
-  for (int64_t i = 0; i < length; ++i) {
-    const int64_t slot = from[i * stride];
-    TORCH_CHECK_INDEX(slot >= 0 && slot < end, op, ": req_to_token[", row, ", ", i, "] is ", slot,
-                      ", but the cache has slots from 0 to ", end - 1);
-    slots.push_back(slot);
-  }
-}
-
-Slots slots_of(const char* op, const Tensor& req_to_token, const std::vector<int64_t>& rows,
-               const std::vector<int64_t>& lengths, int64_t end) {
-  Slots result;
-  result.begins.push_back(0);
-  for (size_t i = 0; i < rows.size(); ++i) {
-    TORCH_CHECK_INDEX(lengths[i] <= req_to_token.size(1), op, ": sequence ", i, " has ", lengths[i],
-                      " tokens in the cache, but req_to_token has columns for ",
-                      req_to_token.size(1));
-    if (req_to_token.scalar_type() == at::kInt) {
-      append_slots<int32_t>(op, req_to_token, rows[i], lengths[i], end, result.slots);
-    } else {
-      append_slots<int64_t>(op, req_to_token, rows[i], lengths[i], end, result.slots);
-    }
-    result.begins.push_back(static_cast<int64_t>(result.slots.size()));
-  }
-  return result;
-}
-
-void check_req_to_token(const char* op, const Tensor& req_to_token) {
-  check_integers(op, {"req_to_token", req_to_token});
-  TORCH_CHECK_VALUE(req_to_token.dim() == 2, op,
-                    ": req_to_token must have 2 dimensions, but has shape ", req_to_token.sizes());
-}
-
-AttentionSizes sizes_of(const char* op, const Tensor& query, const Tensor& keys,
-                        const Tensor& values, double sm_scale, double logit_cap) {
-  const AttentionSizes sizes = {query.size(1),
-                                keys.size(1),
-                                query.size(2),
-                                values.size(2),
-                                static_cast<float>(sm_scale),
-                                static_cast<float>(logit_cap)};
-  TORCH_CHECK_VALUE(sizes.kv_heads > 0 && sizes.heads > 0 && sizes.heads % sizes.kv_heads == 0, op,
-                    ": the query's ", sizes.heads, " heads must be a multiple of the ",
-                    sizes.kv_heads, " KV heads");
-  for (const int64_t head : {sizes.head, sizes.head_v}) {
-    TORCH_CHECK_VALUE(head > 0 && head % kHeadStep == 0 && head <= kLargestHead, op,
-                      ": a head must have a multiple of ", kHeadStep, " elements up to ",
-                      kLargestHead, ", but there is one of ", head);
-  }
-  TORCH_CHECK_VALUE(std::isfinite(sm_scale), op, ": sm_scale must be finite, but is ", sm_scale);
-  TORCH_CHECK_VALUE(std::isfinite(logit_cap) && logit_cap >= 0, op,
-                    ": logit_cap must be 0 (none) or positive, but is ", logit_cap);
-  return sizes;
-}
-
 KvHeads heads_of(const Tensor& rows) {
   return {bits_of(rows), rows.stride(0), rows.stride(1)};
-}
-
-QueryRows queries_of(const Tensor& rows) {
-  return {bits_of(rows), rows.stride(0), rows.stride(1)};
-}
-
-OutputRows outputs_of(const Tensor& rows) {
-  return {mutable_bits_of(rows), rows.stride(0), rows.stride(1)};
-}
-
-int64_t threads() {
-  return at::in_parallel_region() ? 1 : at::get_num_threads();
-}
-
-// Scratch for `shares` threads, made before they start.
-class ScratchOfThreads {
- public:
-  ScratchOfThreads(int64_t shares, int64_t floats, const Tensor& like)
-      : floats_(floats),
-        memory_(at::empty({shares * floats + kLine}, like.options().dtype(at::kFloat))) {
-    void* start = memory_.mutable_data_ptr();
-    size_t space = static_cast<size_t>(memory_.nbytes());
-    start_ = static_cast<float*>(std::align(kLine * sizeof(float), 1, start, space));
-  }
-  [[nodiscard]] Scratch of(int64_t share) const { return {start_ + share * floats_, floats_}; }
-
- private:
-  static constexpr int64_t kLine = 16;  // floats in 64 bytes
-  int64_t floats_;
-  Tensor memory_;
-  float* start_;
-};
-
-// Runs `work(unit, scratch)` for all units. Units are dealt out in turn: neighbours, which cost
-// about the same, go to different threads.
-template <class Work>
-void share_out(int64_t units, int64_t shares, const ScratchOfThreads& scratch, Work&& work) {
-  parallel_for(std::min(units, shares), [&](int64_t begin, int64_t end) {
-    for (int64_t share = begin; share < end; ++share) {
-      for (int64_t unit = share; unit < units; unit += shares) work(unit, scratch.of(share));
-    }
-  });
 }
 
 // Puts each sequence's new row at its slot.
@@ -239,14 +59,7 @@ void decode_attention_cpu(const Tensor& query, const Tensor& k_cache, const Tens
                                {"attn_logits", attn_logits}}) {
     check_adjacent(kOp, written);
   }
-  check_cpu(kOp, "attn_logits", attn_logits);
-  TORCH_CHECK_TYPE(attn_logits.scalar_type() == at::kFloat, kOp,
-                   ": attn_logits must be float32, but is ", attn_logits.scalar_type());
-  TORCH_CHECK_VALUE(attn_logits.dim() == 4 && attn_logits.size(0) == sequences &&
-                        attn_logits.size(1) == sizes.heads && attn_logits.size(2) > 0 &&
-                        attn_logits.size(3) == sizes.head_v + 1,
-                    kOp, ": attn_logits must have shape [", sequences, ", ", sizes.heads,
-                    ", splits, ", sizes.head_v + 1, "], but has ", attn_logits.sizes());
+  check_logits(kOp, attn_logits, sequences, sizes);
   check_written(kOp, {"output", output},
                 {{"query", query},
                  {"key", key},
@@ -292,39 +105,8 @@ void decode_attention_cpu(const Tensor& query, const Tensor& k_cache, const Tens
                                 decode_splits(sizes.kv_heads, shares, attn_logits.size(2)),
                                 attn_logits.size(2),
                                 outputs_of(output)};
-  const ScratchOfThreads scratch(
-      shares, decode_scratch_floats(sizes, call.splits, score_columns(cpu_features())), query);
-  DecodeAttentionKernel* entry = std::get<DecodeAttentionKernel*>(kernel.entry);
-  for (const auto& [stage, units] : {std::pair{DecodeStage::kAttend, decode_units(call)},
-                                     std::pair{DecodeStage::kMerge, merge_units(call)}}) {
-    share_out(units, shares, scratch, [&, at = stage](int64_t unit, const Scratch& mine) {
-      entry(call, at, unit, unit + 1, mine);
-    });
-  }
+  run_decode(call, std::get<DecodeAttentionKernel*>(kernel.entry), shares, query);
   count_call(kOp, kernel.name);
-}
-
-// The sequences of an extend call; `slots` must outlive them.
-std::vector<ExtendSequence> extend_sequences(const char* op, const std::vector<int64_t>& lengths,
-                                             const std::vector<int64_t>& firsts, const Slots& slots,
-                                             int64_t tokens) {
-  std::vector<ExtendSequence> sequences;
-  for (size_t i = 0; i < lengths.size(); ++i) {
-    TORCH_CHECK_INDEX(firsts[i] + lengths[i] <= tokens, op, ": sequence ", i, " has tokens from ",
-                      firsts[i], " to ", firsts[i] + lengths[i] - 1, ", but q_extend has ", tokens);
-    sequences.push_back({firsts[i], lengths[i], slots.begins[i + 1] - slots.begins[i],
-                         slots.slots.data() + slots.begins[i]});
-  }
-  std::vector<std::pair<int64_t, int64_t>> ranges;
-  for (const ExtendSequence& one : sequences) {
-    if (one.tokens > 0) ranges.emplace_back(one.first, one.first + one.tokens);
-  }
-  std::sort(ranges.begin(), ranges.end());
-  for (size_t i = 1; i < ranges.size(); ++i) {
-    TORCH_CHECK_VALUE(ranges[i].first >= ranges[i - 1].second, op, ": two sequences share token ",
-                      ranges[i].first, ", see extend_start_loc and extend_seq_lens");
-  }
-  return sequences;
 }
 
 void extend_attention_cpu(const Tensor& q_extend, const Tensor& k_extend, const Tensor& v_extend,
@@ -365,17 +147,10 @@ void extend_attention_cpu(const Tensor& q_extend, const Tensor& k_extend, const 
       integers(kOp, {"extend_seq_lens", extend_seq_lens}, count, tokens + 1);
   const std::vector<int64_t> firsts =
       integers(kOp, {"extend_start_loc", extend_start_loc}, count, tokens + 1);
-  std::vector<int64_t> prefixes;
-  for (size_t i = 0; i < totals.size(); ++i) {
-    TORCH_CHECK_VALUE(lengths[i] <= totals[i], kOp, ": extend_seq_lens[", i, "] is ", lengths[i],
-                      ", more than seq_lens[", i, "] = ", totals[i]);
-    TORCH_CHECK_VALUE(lengths[i] <= max_len_extend, kOp, ": extend_seq_lens[", i, "] is ",
-                      lengths[i], ", more than max_len_extend = ", max_len_extend);
-    prefixes.push_back(totals[i] - lengths[i]);
-  }
+  const std::vector<int64_t> prefixes = prefixes_of(kOp, totals, lengths, max_len_extend);
   const Slots slots = slots_of(kOp, req_to_token, pool, prefixes, k_buffer.size(0));
   const std::vector<ExtendSequence> sequences =
-      extend_sequences(kOp, lengths, firsts, slots, tokens);
+      extend_sequences(kOp, prefixes, lengths, firsts, slots, tokens);
 
   const int64_t shares = threads();
   int64_t largest_unit = 0;
@@ -396,11 +171,8 @@ void extend_attention_cpu(const Tensor& q_extend, const Tensor& k_extend, const 
                                 heads_of(k_buffer),
                                 heads_of(v_buffer),
                                 outputs_of(o_extend)};
-  const ScratchOfThreads scratch(
-      shares, extend_scratch_floats(sizes, largest_unit, score_columns(cpu_features())), q_extend);
-  ExtendAttentionKernel* entry = std::get<ExtendAttentionKernel*>(kernel.entry);
-  share_out(static_cast<int64_t>(units.size()), shares, scratch,
-            [&](int64_t unit, const Scratch& mine) { entry(call, unit, unit + 1, mine); });
+  run_extend(call, std::get<ExtendAttentionKernel*>(kernel.entry),
+             static_cast<int64_t>(units.size()), shares, q_extend);
   count_call(kOp, kernel.name);
 }
 

@@ -15,6 +15,8 @@ Operators (bfloat16 or float16, on the CPU; a bias may be of any floating type):
         seq_lens, sm_scale, logit_cap)
     extend_attention_cpu(q_extend, k_extend, v_extend, o_extend, k_buffer, v_buffer, req_to_token, req_pool_indices,
         seq_lens, extend_seq_lens, extend_start_loc, max_len_extend, sm_scale, logit_cap)
+    decode_attention_int8_cpu, extend_attention_int8_cpu: the same arguments, then k_scale_buf, v_scale_buf, k_scale,
+        v_scale
 
 `mat2` is the packed weight where `is_packed`, else [N, K], which is then packed anew in every call. A packed weight
 does not carry N: `weight_packed_linear` takes all its 32 * ceil(N / 32) columns for N; the `_out` operator is told N.
@@ -29,6 +31,18 @@ Decoding writes the new keys and values into the caches at `loc`. Queries are [t
 [slots, kv_heads, head], `attn_logits` FP32 [sequences, heads, splits, head_v + 1]: a split's partial result and, behind
 it, the logarithm of its sum of exponentials, -inf where it saw nothing. Indices are int32 or int64; one that is out of
 range is an IndexError, and nothing is written then.
+
+The INT8 forms have int8 caches and scale buffers, FP32 [slots, kv_heads]; queries and output are bfloat16 or float16.
+Extending writes the new keys and values into the caches too, at the slots that `req_to_token` has for them, and all
+tokens are read from there. An element of a cache is its code times a scale. Static: `k_scale` and `v_scale` are given,
+positive and finite, one for all rows; the buffers are neither read nor written. Dynamic: both are NaN; each row of each
+KV head has the scale that the buffer holds for its slot. New rows that are floating are quantised: codes
+round(x * (1 / scale)) within -127 and 127, ties to even in every rounding mode; dynamic ones round(x * (127 / a)) with
+a = max |x| of the row and the scale a / 127, both FP32, and codes 0 with the scale 1 where a < 2^-100. New rows that
+are int8 already are copied and need a static scale. ValueError, and nothing is written: a new row with a NaN or an
+infinity, a scale of another kind than these, a scale that is read from a buffer and is not finite.
+
+`attestation()` counts what quantised the new rows as the operation `store_kv`.
 """
 
 from __future__ import annotations
@@ -51,8 +65,10 @@ __all__ = [
     "attestation",
     "convert_weight_packed",
     "decode_attention_cpu",
+    "decode_attention_int8_cpu",
     "describe",
     "extend_attention_cpu",
+    "extend_attention_int8_cpu",
     "library_path",
     "library_sha256",
     "linear_rowmajor",
@@ -66,7 +82,9 @@ fakes.register()
 
 convert_weight_packed = torch.ops.sgl_kernel.convert_weight_packed
 decode_attention_cpu = torch.ops.sgl_kernel.decode_attention_cpu
+decode_attention_int8_cpu = torch.ops.sgl_kernel.decode_attention_int8_cpu
 extend_attention_cpu = torch.ops.sgl_kernel.extend_attention_cpu
+extend_attention_int8_cpu = torch.ops.sgl_kernel.extend_attention_int8_cpu
 linear_rowmajor = torch.ops.sgl_kernel.linear_rowmajor
 weight_packed_linear = torch.ops.sgl_kernel.weight_packed_linear
 weight_packed_linear_out = torch.ops.sgl_kernel.weight_packed_linear_out

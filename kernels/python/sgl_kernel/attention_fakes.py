@@ -7,7 +7,12 @@ import torch
 
 def register() -> None:
     """Register the fakes; once for each process."""
-    for name in ("decode_attention_cpu", "extend_attention_cpu"):
+    for name in (
+        "decode_attention_cpu",
+        "extend_attention_cpu",
+        "decode_attention_int8_cpu",
+        "extend_attention_int8_cpu",
+    ):
         torch.library.register_fake(f"sgl_kernel::{name}", writes_only)
 
 
