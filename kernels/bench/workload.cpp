@@ -21,6 +21,8 @@ constexpr Operator kOperators[] = {
     {sgl_rvv::Operation::kRowMajorLinear, row_major_linear},
     {sgl_rvv::Operation::kDecodeAttention, decode_attention},
     {sgl_rvv::Operation::kExtendAttention, extend_attention},
+    {sgl_rvv::Operation::kInt8Linear, int8_linear},
+    {sgl_rvv::Operation::kTokenQuant, token_quant},
 };
 
 }  // namespace

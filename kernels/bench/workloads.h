@@ -9,5 +9,7 @@ namespace kernel_bench {
 [[nodiscard]] Workload row_major_linear(const Case& of);
 [[nodiscard]] Workload decode_attention(const Case& of);
 [[nodiscard]] Workload extend_attention(const Case& of);
+[[nodiscard]] Workload int8_linear(const Case& of);
+[[nodiscard]] Workload token_quant(const Case& of);
 
 }  // namespace kernel_bench

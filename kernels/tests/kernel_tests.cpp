@@ -20,14 +20,14 @@ namespace sgl_rvv::tests {
 void test_packed_linear();
 void test_row_major_linear();
 void test_attention();
+void test_int8_linear();
+void test_token_quant();
 
 namespace {
 
 using Test = void();
 constexpr Test* kTests[] = {
-    test_packed_linear,
-    test_row_major_linear,
-    test_attention,
+    test_packed_linear, test_row_major_linear, test_attention, test_int8_linear, test_token_quant,
 };
 
 void list() {

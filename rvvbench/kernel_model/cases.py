@@ -10,16 +10,22 @@ from rvvbench.manifest.shapes import projection_shapes
 
 MODELS = ("llama-3.2-1b", "qwen3-0.6b", "qwen2.5-1.5b-instruct")
 ROWS = (1, 2, 4, 6, 8, 16, 64)
+QUANTISED_ROWS = (1, 64)
 CONTEXTS = (72, 512, 2048)
 NEW_TOKENS = 64
 
-LINEARS = ("packed_linear", "row_major_linear")
+LINEARS = ("packed_linear", "row_major_linear", "int8_linear")
+INT8_LINEAR = "int8_linear"
+TOKEN_QUANT = "token_quant"
+EXTREME_PROJECTION = "o_proj"
+"""Where an INT8 linear is also modelled with the slowest activations that there are: all codes +-127."""
 DECODE = "decode_attention"
 EXTEND = "extend_attention"
 
 # Output columns in one unit of a linear: a multiple of every kernel's block, and a divisor of every N modelled.
 UNIT_COLUMNS = 64
 ELEMENT_BYTES = 2
+FP32_BYTES = 4
 
 
 @dataclass(frozen=True)
@@ -27,7 +33,8 @@ class Case:
     """One operator at one shape of one model.
 
     The work comes in `units` equal parts: `UNIT_COLUMNS` output columns of a linear, one KV head with its group of
-    query heads of an attention. `fixed` are the other sizes, as the traced program takes them.
+    query heads of an attention, one row of a quantisation. `fixed` are the other sizes, as the traced program takes
+    them.
     """
 
     operation: str
@@ -42,6 +49,8 @@ class Case:
         sizes = dict(self.fixed)
         if self.operation in LINEARS:
             sizes["n"] = units * UNIT_COLUMNS
+        elif self.operation == TOKEN_QUANT:
+            sizes["m"] = units
         else:
             sizes["kv_heads"] = units
             sizes["heads"] = units * sizes.pop("group")
@@ -54,10 +63,15 @@ class Case:
 
     @property
     def macs(self) -> int:
-        """Multiply-adds: M N K of a linear; of attention the products with keys and values that the mask leaves."""
+        """Multiply-adds: M N K of a linear; of attention the products with keys and values that the mask leaves.
+
+        Of a quantisation its M K multiplications, so that the rate is in elements.
+        """
         size = dict(self.fixed)
         if self.operation in LINEARS:
             return size["m"] * self.units * UNIT_COLUMNS * size["k"]
+        if self.operation == TOKEN_QUANT:
+            return self.units * size["k"]
         new = size.get("new", 1)
         before = size["context"] - new
         pairs = new * before + new * (new + 1) // 2
@@ -67,11 +81,18 @@ class Case:
     def moved_bytes(self) -> int:
         """Bytes between memory and core if every operand is moved once.
 
-        Linear: (N K + M K + M N) elements. Attention with C tokens of context, T new: keys and values of all C tokens
+        Linear: (N K + M K + M N) elements. INT8 linear, which quantises its activations itself: N K codes of one byte,
+        N scales in FP32, (M K + M N) elements. Quantisation: M K elements read, as many codes and M scales written.
+        Attention with C tokens of context, T new: keys and values of all C tokens
         (the new ones are read where they come from), queries and outputs of T, and for decode the new keys and values
         written to the cache.
         """
         size = dict(self.fixed)
+        if self.operation == INT8_LINEAR:
+            n = self.units * UNIT_COLUMNS
+            return n * size["k"] + n * FP32_BYTES + (size["m"] * size["k"] + size["m"] * n) * ELEMENT_BYTES
+        if self.operation == TOKEN_QUANT:
+            return self.units * (size["k"] * (ELEMENT_BYTES + 1) + FP32_BYTES)
         if self.operation in LINEARS:
             n = self.units * UNIT_COLUMNS
             elements = n * size["k"] + size["m"] * size["k"] + size["m"] * n
@@ -90,17 +111,30 @@ def cases_of(models: Mapping[str, Mapping[str, Any]], available: Iterable[tuple[
         for name, config in models.items():
             if operation in LINEARS:
                 cases += _linears(operation, kind, name, config)
+            elif operation == TOKEN_QUANT:
+                cases += _quantisations(kind, name, config)
             else:
                 cases += _attention(operation, kind, name, config)
     return cases
 
 
 def _linears(operation: str, kind: str, model: str, config: Mapping[str, Any]) -> list[Case]:
-    return [
-        Case(operation, kind, model, shape.projection, shape.n // UNIT_COLUMNS, (("m", rows), ("k", shape.k)))
-        for shape in projection_shapes(config)
-        for rows in ROWS
-    ]
+    cases = []
+    for shape in projection_shapes(config):
+        inputs: list[tuple[str, tuple[tuple[str, int], ...]]] = [(shape.projection, ())]
+        if (operation, shape.projection) == (INT8_LINEAR, EXTREME_PROJECTION):
+            inputs.append((f"{shape.projection}, all codes +-127", (("extreme", 1),)))
+        cases += [
+            Case(operation, kind, model, layer, shape.n // UNIT_COLUMNS, (("m", rows), ("k", shape.k), *more))
+            for layer, more in inputs
+            for rows in ROWS
+        ]
+    return cases
+
+
+def _quantisations(kind: str, model: str, config: Mapping[str, Any]) -> list[Case]:
+    depths = dict.fromkeys(shape.k for shape in projection_shapes(config))
+    return [Case(TOKEN_QUANT, kind, model, "activations", rows, (("k", k),)) for k in depths for rows in QUANTISED_ROWS]
 
 
 def _attention(operation: str, kind: str, model: str, config: Mapping[str, Any]) -> list[Case]:

@@ -7,7 +7,7 @@ namespace sgl_rvv {
 KernelList kernels() {
   static const std::vector<Kernel> all = [] {
     std::vector<Kernel> joined;
-    for (const KernelList& family : {linear_kernels(), attention_kernels()}) {
+    for (const KernelList& family : {linear_kernels(), attention_kernels(), int8_kernels()}) {
       joined.insert(joined.end(), family.begin(), family.end());
     }
     return joined;
@@ -25,6 +25,10 @@ const char* name_of(Operation operation) {
       return "decode_attention";
     case Operation::kExtendAttention:
       return "extend_attention";
+    case Operation::kInt8Linear:
+      return "int8_linear";
+    case Operation::kTokenQuant:
+      return "token_quant";
   }
   return "?";
 }
@@ -37,6 +41,8 @@ const char* name_of(Type type) {
       return "fp16";
     case Type::kFp32:
       return "fp32";
+    case Type::kInt8:
+      return "int8";
   }
   return "?";
 }
@@ -55,6 +61,12 @@ const char* name_of(Technique technique) {
       return "along_k";
     case Technique::kTiled:
       return "tiled";
+    case Technique::kGrouped:
+      return "grouped";
+    case Technique::kGroupedBlocked:
+      return "grouped_blocked";
+    case Technique::kTwoPass:
+      return "two_pass";
     case Technique::kPortable:
       return "portable";
   }

@@ -1,7 +1,8 @@
 // The one list of kernels. Dispatch, tests, benchmarks, the cycle model and attestation all walk
 // it, so that a kernel can neither go untested nor run under another's name.
 //
-// Each family of kernels has a list of its own (linear_kernels.cpp, attention_kernels.cpp);
+// Each family of kernels has a list of its own (linear_kernels.cpp, attention_kernels.cpp,
+// int8_kernels.cpp);
 // kernels() is all of them.
 #pragma once
 
@@ -11,13 +12,22 @@
 
 #include "core/attention.h"
 #include "core/cpu.h"
+#include "core/int8_linear.h"
 #include "core/packed_linear.h"
 #include "core/row_major_linear.h"
+#include "core/token_quant.h"
 #include "core/types.h"
 
 namespace sgl_rvv {
 
-enum class Operation { kPackedLinear, kRowMajorLinear, kDecodeAttention, kExtendAttention };
+enum class Operation {
+  kPackedLinear,
+  kRowMajorLinear,
+  kDecodeAttention,
+  kExtendAttention,
+  kInt8Linear,
+  kTokenQuant
+};
 
 enum class Technique {
   kNPair,
@@ -26,6 +36,9 @@ enum class Technique {
   kWideningBlocked,
   kAlongK,
   kTiled,
+  kGrouped,
+  kGroupedBlocked,
+  kTwoPass,
   kPortable
 };
 
@@ -36,13 +49,13 @@ struct Tile {
 
 // What computes it, by operation; the alternatives are in the order of Operation.
 using Entry = std::variant<PackedLinearKernel*, RowMajorLinearKernel*, DecodeAttentionKernel*,
-                           ExtendAttentionKernel*>;
+                           ExtendAttentionKernel*, Int8LinearKernel*, TokenQuantKernel*>;
 
 struct Kernel {
-  const char* name;  // what attestation reports; ends in _rvv where it needs V, else in _portable
-  Type left;         // activations, queries
-  Type right;        // weight, KV cache
-  Type output;
+  const char* name;    // what attestation reports; ends in _rvv where it needs V, else in _portable
+  Type left;           // activations, queries
+  Type right;          // weight, KV cache
+  Type output;         // of kInt8Linear: FP32, which the call may have rounded further
   Type prepared_left;  // what the left operand must be prepared as (linear)
   Tile tile;
   Technique technique;
@@ -62,6 +75,7 @@ struct KernelList {
 // One family each, in the order of preference within an operation.
 [[nodiscard]] KernelList linear_kernels();
 [[nodiscard]] KernelList attention_kernels();
+[[nodiscard]] KernelList int8_kernels();
 
 // Every kernel that this library was built with.
 [[nodiscard]] KernelList kernels();

@@ -3,7 +3,7 @@
 
 namespace sgl_rvv {
 
-enum class Type { kBf16, kFp16, kFp32 };
+enum class Type { kBf16, kFp16, kFp32, kInt8 };
 
 [[nodiscard]] const char* name_of(Type type);
 
