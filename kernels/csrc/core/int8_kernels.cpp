@@ -10,6 +10,7 @@
 namespace sgl_rvv {
 namespace {
 
+// The output is FP32, which the call may have rounded to BF16 or FP16.
 constexpr Kernel linear(const char* name, int64_t rows, Technique technique, Extensions needs,
                         Int8LinearKernel* entry) {
   return {name,      Type::kInt8, Type::kInt8, Type::kFp32, Type::kInt8, {rows, kBlockColumns},

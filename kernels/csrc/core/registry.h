@@ -52,10 +52,10 @@ using Entry = std::variant<PackedLinearKernel*, RowMajorLinearKernel*, DecodeAtt
                            ExtendAttentionKernel*, Int8LinearKernel*, TokenQuantKernel*>;
 
 struct Kernel {
-  const char* name;    // what attestation reports; ends in _rvv where it needs V, else in _portable
-  Type left;           // activations, queries
-  Type right;          // weight, KV cache
-  Type output;         // of kInt8Linear: FP32, which the call may have rounded further
+  const char* name;  // what attestation reports; ends in _rvv where it needs V, else in _portable
+  Type left;         // activations, queries
+  Type right;        // weight, KV cache
+  Type output;
   Type prepared_left;  // what the left operand must be prepared as (linear)
   Tile tile;
   Technique technique;
