@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rvvbench.kernel_model.cases import MODELS, ROWS, Case, cases_of
+from rvvbench.kernel_model.cases import MODELS, QUANTISED_ROWS, ROWS, Case, cases_of
 from rvvbench.kernel_model.prepare import model_configs
 from rvvbench.kernel_model.roofline import roofs
 from rvvbench.kernel_model.scale import COUNTED_UNITS, scaled, units_to_count
@@ -15,17 +15,43 @@ from rvvbench.manifest.shapes import projection_shapes
 LINEAR = Case("packed_linear", "bf16", "m", "o_proj", 32, (("m", 4), ("k", 2048)))
 DECODE = Case("decode_attention", "bf16", "m", "a", 8, (("group", 4), ("head", 64), ("context", 72)))
 EXTEND = Case("extend_attention", "bf16", "m", "a", 8, (("group", 4), ("head", 64), ("context", 72), ("new", 64)))
+INT8 = Case("int8_linear", "int8", "m", "o_proj", 32, (("m", 4), ("k", 2048)))
+QUANT = Case("token_quant", "bf16", "m", "activations", 64, (("k", 2048),))
 
 
 def test_a_case_is_written_as_the_driver_reads_it() -> None:
     assert LINEAR.whole == "packed_linear:type=bf16,m=4,k=2048,n=2048"
     assert LINEAR.text(2) == "packed_linear:type=bf16,m=4,k=2048,n=128"
     assert DECODE.text(2) == "decode_attention:type=bf16,head=64,context=72,kv_heads=2,heads=8"
+    assert INT8.text(2) == "int8_linear:type=int8,m=4,k=2048,n=128"
+    assert QUANT.text(3) == "token_quant:type=bf16,k=2048,m=3"
 
 
 def test_multiply_adds_and_bytes_of_a_linear() -> None:
     assert LINEAR.macs == 4 * 2048 * 2048
     assert LINEAR.moved_bytes == 2 * (2048 * 2048 + 4 * 2048 + 4 * 2048)
+
+
+def test_weights_of_an_int8_linear_are_single_bytes_with_a_scale_for_each_column() -> None:
+    assert INT8.macs == LINEAR.macs
+    assert INT8.moved_bytes == 2048 * 2048 + 4 * 2048 + 2 * (4 * 2048 + 4 * 2048)
+
+
+def test_a_quantisation_reads_bf16_and_writes_codes_and_scales() -> None:
+    assert QUANT.macs == 64 * 2048
+    assert QUANT.moved_bytes == 64 * 2048 * (2 + 1) + 64 * 4
+
+
+def test_int8_linears_are_modelled_with_the_slowest_activations_too() -> None:
+    configs = model_configs(MODELS)
+    cases = cases_of(configs, [("int8_linear", "int8"), ("token_quant", "bf16")])
+    extreme = [case for case in cases if dict(case.fixed).get("extreme")]
+    assert [(case.model, dict(case.fixed)["m"]) for case in extreme] == [(name, m) for name in MODELS for m in ROWS]
+    assert all("o_proj" in case.layer and "extreme=1" in case.whole for case in extreme)
+    depths = {(name, shape.k) for name, config in configs.items() for shape in projection_shapes(config)}
+    quantised = [case for case in cases if case.operation == "token_quant"]
+    assert {(case.model, dict(case.fixed)["k"]) for case in quantised} == depths
+    assert len(quantised) == len(depths) * len(QUANTISED_ROWS)
 
 
 def test_multiply_adds_and_bytes_of_attention() -> None:
