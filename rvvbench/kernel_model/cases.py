@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rvvbench.kernel_model.roofline import INT8_MACS_PER_CYCLE, MACS_PER_CYCLE
 from rvvbench.manifest.shapes import projection_shapes
 
 MODELS = ("llama-3.2-1b", "qwen3-0.6b", "qwen2.5-1.5b-instruct")
@@ -76,6 +77,11 @@ class Case:
         before = size["context"] - new
         pairs = new * before + new * (new + 1) // 2
         return self.units * size["group"] * pairs * 2 * size["head"]
+
+    @property
+    def peak_macs_per_cycle(self) -> int:
+        """What a core could do at best."""
+        return INT8_MACS_PER_CYCLE if self.operation == INT8_LINEAR else MACS_PER_CYCLE
 
     @property
     def moved_bytes(self) -> int:

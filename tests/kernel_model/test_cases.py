@@ -98,3 +98,5 @@ def test_the_roof_says_what_limits() -> None:
     assert wide.modelled_s == pytest.approx(10**8 / 10.66e9)
     slow, _ = roofs(macs=8 * 10**9, moved_bytes=1, cycles=4e9)
     assert (slow.bound, slow.share) == ("cycles", pytest.approx(0.25))
+    int8, _ = roofs(macs=8 * 10**9, moved_bytes=1, cycles=1e9, macs_per_cycle=INT8.peak_macs_per_cycle)
+    assert (LINEAR.peak_macs_per_cycle, int8.share) == (8, pytest.approx(0.5))
