@@ -108,7 +108,7 @@ compile() {
 # vectors, its code would run on machines without.
 check_shared() {
   "$nm" -A --defined-only "$obj"/*.o | awk '
-    $(NF - 1) ~ /^[VW]$/ {
+    $(NF - 1) == "W" {
       kind = "other"
       if (match($0, /_(rvv|zvfh|zvfbfwma)\.o:/)) kind = substr($0, RSTART, RLENGTH)
       if ($NF in seen && seen[$NF] != kind) { print "build.sh: shared between instruction sets: " $NF; wrong = 1 }

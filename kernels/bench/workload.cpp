@@ -23,6 +23,8 @@ constexpr Operator kOperators[] = {
     {sgl_rvv::Operation::kExtendAttention, extend_attention},
     {sgl_rvv::Operation::kDecodeAttentionInt8, decode_attention_int8},
     {sgl_rvv::Operation::kExtendAttentionInt8, extend_attention_int8},
+    {sgl_rvv::Operation::kInt8Linear, int8_linear},
+    {sgl_rvv::Operation::kTokenQuant, token_quant},
 };
 
 }  // namespace

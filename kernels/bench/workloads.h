@@ -11,5 +11,7 @@ namespace kernel_bench {
 [[nodiscard]] Workload extend_attention(const Case& of);
 [[nodiscard]] Workload decode_attention_int8(const Case& of);
 [[nodiscard]] Workload extend_attention_int8(const Case& of);
+[[nodiscard]] Workload int8_linear(const Case& of);
+[[nodiscard]] Workload token_quant(const Case& of);
 
 }  // namespace kernel_bench

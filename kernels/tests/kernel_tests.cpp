@@ -23,12 +23,15 @@ void test_row_major_linear();
 void test_attention();
 void test_int8_attention();
 void test_kv_store();
+void test_int8_linear();
+void test_token_quant();
 
 namespace {
 
 using Test = void();
 constexpr Test* kTests[] = {
-    test_packed_linear, test_row_major_linear, test_attention, test_int8_attention, test_kv_store,
+    test_packed_linear, test_row_major_linear, test_attention,   test_int8_attention,
+    test_kv_store,      test_int8_linear,      test_token_quant,
 };
 
 void list() {

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rvvbench.kernel_model.roofline import MACS_PER_CYCLE
+
 MODELS = ("llama-3.2-1b", "qwen3-0.6b", "qwen2.5-1.5b-instruct")
 
 ELEMENT_BYTES = 2
@@ -22,8 +24,9 @@ class Case:
     with their number, as the traced program takes them; `form` is which of an operation's operators it is, where there
     are several.
 
-    `macs` are multiply-adds and `elements` the elements that are written where multiply-adds do not describe the work
-    (else 0). `moved_bytes` is what passes between memory and core if every operand is moved once.
+    `macs` are multiply-adds, of which a core does `peak_macs_per_cycle` at best; `elements` are those written, where
+    multiply-adds do not describe the work (else 0). `moved_bytes` is what passes between memory and core if every
+    operand is moved once.
     """
 
     operation: str
@@ -37,6 +40,7 @@ class Case:
     macs: int = 0
     elements: int = 0
     form: str = ""
+    peak_macs_per_cycle: int = MACS_PER_CYCLE
 
     def text(self, units: int) -> str:
         """The case for the traced program, with `units` in place of all units."""

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from rvvbench.kernel_model.cases import CODE_BYTES, ELEMENT_BYTES, SCALE_BYTES, Case
+from rvvbench.kernel_model.roofline import INT8_MACS_PER_CYCLE, MACS_PER_CYCLE
 from rvvbench.manifest.shapes import projection_shapes
 
 PACKED = "packed_linear"
 INT8 = "int8_linear"
+INT8_KIND = "int8"
 LINEARS = (PACKED, "row_major_linear", INT8)
 TOKEN_QUANT = "token_quant"
 ROWS = (1, 2, 4, 6, 8, 16, 64)
@@ -40,6 +42,7 @@ def linear(operation: str, kind: str, model: str, layer: str, *, m: int, n: int,
         (("m", m), ("k", k), *((("extreme", 1),) if extreme else ())),
         moved_bytes=weight + (m * k + m * n) * ELEMENT_BYTES,
         macs=m * n * k,
+        peak_macs_per_cycle=INT8_MACS_PER_CYCLE if operation == INT8 else MACS_PER_CYCLE,
     )
 
 

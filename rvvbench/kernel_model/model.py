@@ -20,7 +20,7 @@ from rvvbench.kernel_model.price import Prices, cycles, wanted
 from rvvbench.kernel_model.price import Sequence as PricedSequence
 from rvvbench.kernel_model.program import Program
 from rvvbench.kernel_model.report import Modelled, Row, Share
-from rvvbench.kernel_model.roofline import MACS_PER_CYCLE, roofs
+from rvvbench.kernel_model.roofline import roofs
 from rvvbench.kernel_model.scale import scaled, units_to_count
 from rvvbench.kernel_model.tally import tally
 from rvvbench.kernel_model.toolchain import Toolchain
@@ -266,9 +266,9 @@ def _modelled(case: Case, found: Counted, prices: Prices) -> Modelled:
         cycles_floor=round(floor, 2),
         macs_per_cycle=round(case.macs / in_order, _DIGITS),
         macs_per_cycle_floor=round(case.macs / floor, _DIGITS),
-        peak_share=round(case.macs / in_order / MACS_PER_CYCLE, _DIGITS),
+        peak_share=round(case.macs / in_order / case.peak_macs_per_cycle, _DIGITS),
         roofline=[
             Share(**{**asdict(roof), "modelled_s": round(roof.modelled_s, 9), "share": round(roof.share, _DIGITS)})
-            for roof in roofs(case.macs, case.moved_bytes, in_order)
+            for roof in roofs(case.macs, case.moved_bytes, in_order, case.peak_macs_per_cycle)
         ],
     )

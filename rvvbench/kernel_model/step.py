@@ -164,7 +164,8 @@ def _parts(model: str, config: Mapping[str, Any], precision: Precision, rows: in
         head = shape.projection == "lm_head"
         operation = linear_cases.PACKED if head else precision.projections
         m = 1 if head else rows
-        case = linear(operation, KIND, model, shape.projection, m=m, n=shape.n, k=shape.k)
+        kind = linear_cases.INT8_KIND if operation == linear_cases.INT8 else KIND
+        case = linear(operation, kind, model, shape.projection, m=m, n=shape.n, k=shape.k)
         parts.append(Part(case, shape.count, CORES))
     return parts
 

@@ -9,10 +9,10 @@ from rvvbench.kernel_model.report import Report, Row, StepRow
 
 NOTE = """\
 Modelled, not measured: executed blocks counted under {qemu}, priced by {llvm} as {cpu}; one core, data in L1, no
-caches, no TLB, no branch costs. `MACs/cycle` obeys dependences in order, `floor` leaves them out; the FP32 peak is 8.
-`bytes` moves every operand once; `L1 loads` is what the executed loads ask of the first-level cache over those bytes
-(an upper bound where vl is below VLMAX). `roof 5.7` and `roof 10.7`: least possible time over modelled time of all 8
-cores at 1.6 GHz, with 5.7 and 10.66 GB/s; m: memory is what limits, c: cycles."""
+caches, no TLB, no branch costs. `MACs/cycle` obeys dependences in order, `floor` leaves them out; the FP32 peak is 8,
+that of INT8 16. `bytes` moves every operand once; `L1 loads` is what the executed loads ask of the first-level cache
+over those bytes (an upper bound where vl is below VLMAX). `roof 5.7` and `roof 10.7`: least possible time over modelled
+time of all 8 cores at 1.6 GHz, with 5.7 and 10.66 GB/s; m: memory is what limits, c: cycles."""
 
 HEADER = (
     "shape", "kernel", "instructions", "cycles", "floor cycles", "MACs/cycle", "floor", "bytes", "L1 loads", "roof 5.7",

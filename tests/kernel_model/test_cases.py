@@ -52,11 +52,12 @@ def test_an_int8_cache_moves_codes_and_scales() -> None:
 
 
 def test_an_int8_linear_moves_a_byte_for_each_weight_and_quantises_its_activations() -> None:
-    one = linear("int8_linear", "bf16", "m", "o_proj", m=4, n=2048, k=2048)
+    one = linear("int8_linear", "int8", "m", "o_proj", m=4, n=2048, k=2048)
+    assert (one.peak_macs_per_cycle, LINEAR.peak_macs_per_cycle) == (16, 8)
     assert (one.moved_bytes, one.macs) == (2048 * (2048 + 4) + 2 * 2 * 4 * 2048, LINEAR.macs)
     (llama,) = model_configs(MODELS[:1]).values()
-    slow = [case for case in linears("int8_linear", "bf16", "m", llama) if "127" in case.layer]
-    assert [case.whole for case in slow[:1]] == ["int8_linear:type=bf16,m=1,k=2048,extreme=1,n=2048"]
+    slow = [case for case in linears("int8_linear", "int8", "m", llama) if "127" in case.layer]
+    assert [case.whole for case in slow[:1]] == ["int8_linear:type=int8,m=1,k=2048,extreme=1,n=2048"]
     assert {case.layer for case in slow} == {"o_proj, all codes +-127"}
     assert not [case for case in linears("packed_linear", "bf16", "m", llama) if "127" in case.layer]
     (quantised, *_) = quantisations("bf16", "m", llama)
@@ -125,3 +126,5 @@ def test_the_roof_says_what_limits() -> None:
     assert wide.modelled_s == pytest.approx(10**8 / 10.66e9)
     slow, _ = roofs(macs=8 * 10**9, moved_bytes=1, cycles=4e9)
     assert (slow.bound, slow.share) == ("cycles", pytest.approx(0.25))
+    int8, _ = roofs(macs=8 * 10**9, moved_bytes=1, cycles=4e9, macs_per_cycle=16)
+    assert int8.share == pytest.approx(0.125)

@@ -137,7 +137,7 @@ def check_refusals() -> None:
         sgl_kernel.linear_rowmajor,
     )
     wrong: tuple[tuple[type[Exception], str, Callable[[], Any]], ...] = (
-        (TypeError, "weight must be bfloat16 or float16, but is Float", lambda: pack(weight.float())),
+        (TypeError, "weight must be bfloat16, float16 or int8, but is Float", lambda: pack(weight.float())),
         (ValueError, "weight must have 2 dimensions", lambda: pack(weight[0])),
         (ValueError, "weight must not be empty", lambda: pack(weight[:0])),
         (ValueError, "weight must have K > 0", lambda: pack(weight[:, :0])),

@@ -3,8 +3,10 @@
 // found them.
 #pragma once
 
+#include "core/int8_linear.h"
 #include "core/packed_linear.h"
 #include "core/row_major_linear.h"
+#include "core/token_quant.h"
 
 namespace sgl_rvv {
 
@@ -12,7 +14,15 @@ namespace sgl_rvv {
 template <int Rows>
 void packed_linear_bf16_npair_rvv(const PackedLinear& call, int64_t block_begin, int64_t block_end);
 
+// Exactly `Rows` rows (call.m == Rows), 1 to kInt8LargestTile.
+template <int Rows>
+void int8_linear_grouped_rvv(const Int8Linear& call, int64_t block_begin, int64_t block_end);
+
 // Any number of rows.
+Int8LinearKernel int8_linear_grouped_blocked_rvv;
+TokenQuantKernel token_quant_bf16_rvv;
+TokenQuantKernel token_quant_fp16_rvv;
+TokenQuantKernel token_quant_fp32_rvv;
 PackedLinearKernel packed_linear_bf16_npair_blocked_rvv;
 PackedLinearKernel packed_linear_fp16_npair_rvv;
 RowMajorLinearKernel row_major_linear_bf16_along_k_rvv;

@@ -1,8 +1,9 @@
-// The packed layout of a 16-bit weight [N, K], version 1: [ceil(N / 32), K, 32].
+// The packed layout of a weight [N, K] of 16-bit or 8-bit elements, version 1: [ceil(N / 32), K,
+// 32].
 //
 // Element (n, k) is at ((n / 32) * K + k) * 32 + n % 32; rows n >= N of the last block are zero.
 // The bytes are the same at every VLEN and on every architecture. A block is what one kernel call
-// streams: 64 contiguous bytes for each k, 32 columns of the output.
+// streams: 32 contiguous elements for each k, 32 columns of the output.
 #pragma once
 
 #include <cstdint>

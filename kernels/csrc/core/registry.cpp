@@ -7,7 +7,7 @@ namespace sgl_rvv {
 KernelList kernels() {
   static const std::vector<Kernel> all = [] {
     std::vector<Kernel> joined;
-    for (const KernelList& family : {linear_kernels(), attention_kernels()}) {
+    for (const KernelList& family : {linear_kernels(), attention_kernels(), int8_kernels()}) {
       joined.insert(joined.end(), family.begin(), family.end());
     }
     return joined;
@@ -31,6 +31,10 @@ const char* name_of(Operation operation) {
       return "extend_attention_int8";
     case Operation::kStoreKv:
       return "store_kv";
+    case Operation::kInt8Linear:
+      return "int8_linear";
+    case Operation::kTokenQuant:
+      return "token_quant";
   }
   return "?";
 }
@@ -63,6 +67,12 @@ const char* name_of(Technique technique) {
       return "along_k";
     case Technique::kTiled:
       return "tiled";
+    case Technique::kGrouped:
+      return "grouped";
+    case Technique::kGroupedBlocked:
+      return "grouped_blocked";
+    case Technique::kTwoPass:
+      return "two_pass";
     case Technique::kPortable:
       return "portable";
   }

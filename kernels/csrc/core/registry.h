@@ -1,7 +1,8 @@
 // The one list of kernels. Dispatch, tests, benchmarks, the cycle model and attestation all walk
 // it, so that a kernel can neither go untested nor run under another's name.
 //
-// Each family of kernels has a list of its own (linear_kernels.cpp, attention_kernels.cpp);
+// Each family of kernels has a list of its own (linear_kernels.cpp, attention_kernels.cpp,
+// int8_kernels.cpp);
 // kernels() is all of them.
 #pragma once
 
@@ -11,9 +12,11 @@
 
 #include "core/attention.h"
 #include "core/cpu.h"
+#include "core/int8_linear.h"
 #include "core/kv_store.h"
 #include "core/packed_linear.h"
 #include "core/row_major_linear.h"
+#include "core/token_quant.h"
 #include "core/types.h"
 
 namespace sgl_rvv {
@@ -26,6 +29,8 @@ enum class Operation {
   kDecodeAttentionInt8,
   kExtendAttentionInt8,
   kStoreKv,
+  kInt8Linear,
+  kTokenQuant
 };
 
 enum class Technique {
@@ -35,6 +40,9 @@ enum class Technique {
   kWideningBlocked,
   kAlongK,
   kTiled,
+  kGrouped,
+  kGroupedBlocked,
+  kTwoPass,
   kPortable
 };
 
@@ -44,9 +52,10 @@ struct Tile {
 };
 
 // What computes it, by operation; the alternatives are in the order of Operation.
-using Entry = std::variant<PackedLinearKernel*, RowMajorLinearKernel*, DecodeAttentionKernel*,
-                           ExtendAttentionKernel*, DecodeAttentionInt8Kernel*,
-                           ExtendAttentionInt8Kernel*, StoreKvKernel*>;
+using Entry =
+    std::variant<PackedLinearKernel*, RowMajorLinearKernel*, DecodeAttentionKernel*,
+                 ExtendAttentionKernel*, DecodeAttentionInt8Kernel*, ExtendAttentionInt8Kernel*,
+                 StoreKvKernel*, Int8LinearKernel*, TokenQuantKernel*>;
 
 struct Kernel {
   const char* name;  // what attestation reports; ends in _rvv where it needs V, else in _portable
@@ -72,6 +81,7 @@ struct KernelList {
 // One family each, in the order of preference within an operation.
 [[nodiscard]] KernelList linear_kernels();
 [[nodiscard]] KernelList attention_kernels();
+[[nodiscard]] KernelList int8_kernels();
 
 // Every kernel that this library was built with.
 [[nodiscard]] KernelList kernels();

@@ -15,6 +15,8 @@ at::ScalarType torch_type(Type type) {
       return at::kBFloat16;
     case Type::kFp16:
       return at::kHalf;
+    case Type::kInt8:
+      return at::kChar;
     case Type::kFp32:
       break;
   }
@@ -23,14 +25,17 @@ at::ScalarType torch_type(Type type) {
 
 }  // namespace
 
-Type check_matrix(const char* op, const char* name, const Tensor& tensor) {
+void check_matrix_shape(const char* op, const char* name, const Tensor& tensor) {
   check_cpu(op, name, tensor);
   TORCH_CHECK_VALUE(tensor.dim() == 2, op, ": ", name, " must have 2 dimensions, but has shape ",
                     tensor.sizes());
-  const Type type = check_16_bits(op, name, tensor);
   TORCH_CHECK_VALUE(tensor.size(1) > 0, op, ": ", name, " must have K > 0, but has shape ",
                     tensor.sizes());
-  return type;
+}
+
+Type check_matrix(const char* op, const char* name, const Tensor& tensor) {
+  check_matrix_shape(op, name, tensor);
+  return check_16_bits(op, name, tensor);
 }
 
 void check_same_type(const char* op, const char* name, const Tensor& tensor, const Tensor& mat1) {

@@ -10,6 +10,9 @@
 
 namespace sgl_rvv {
 
+// A matrix on the CPU with at least one column.
+void check_matrix_shape(const char* op, const char* name, const at::Tensor& tensor);
+
 // A matrix of BF16 or FP16 on the CPU, with at least one column; returns which.
 [[nodiscard]] Type check_matrix(const char* op, const char* name, const at::Tensor& tensor);
 

@@ -8,12 +8,12 @@
 #include <cstdint>
 #include <optional>
 
-#include "core/pack_weight.h"
 #include "core/packed_layout.h"
 #include "core/registry.h"
 #include "torch/attestation.h"
 #include "torch/linear_operands.h"
 #include "torch/operands.h"
+#include "torch/packed_weight.h"
 #include "torch/parallel.h"
 
 namespace sgl_rvv {
@@ -21,48 +21,14 @@ namespace {
 
 using at::Tensor;
 
-Tensor pack(const char* op, const char* name, const Tensor& weight) {
-  TORCH_CHECK_VALUE(weight.size(0) > 0, op, ": ", name, " must not be empty, but has shape ",
-                    weight.sizes());
-  const Tensor source = with_adjacent(weight);
-  const int64_t n = source.size(0);
-  const int64_t k = source.size(1);
-  const int64_t blocks = packed_blocks(n);
-  Tensor packed = at::empty({blocks, k, kBlockColumns}, source.options());
-  const uint16_t* from = bits_of(source);
-  uint16_t* to = mutable_bits_of(packed);
-  const int64_t ld = source.stride(0);
-  parallel_for(blocks,
-               [=](int64_t begin, int64_t end) { pack_weight_16(from, ld, n, k, begin, end, to); });
-  count_call("convert_weight_packed", "pack_weight_16");  // also where a linear packs by itself
-  return packed;
-}
-
 Tensor convert_weight_packed(const Tensor& weight) {
   RECORD_FUNCTION("sgl-kernel::convert_weight_packed", c10::ArrayRef<const c10::IValue>{});
-  static_cast<void>(check_matrix("convert_weight_packed", "weight", weight));
-  return pack("convert_weight_packed", "weight", weight);
-}
-
-// The packed form of `mat2`, checked against mat1 and fit for 4-byte loads.
-Tensor packed_weight(const char* op, const Tensor& mat2, bool is_packed, const Tensor& mat1) {
-  check_same_type(op, "mat2", mat2, mat1);
-  if (!is_packed) {
-    TORCH_CHECK_VALUE(mat2.dim() == 2, op, ": an unpacked mat2 must have shape [N, K], but has ",
-                      mat2.sizes());
-    check_depth(op, "mat2", mat2.size(1), mat1.size(1));
-    return pack(op, "mat2", mat2);
-  }
-  TORCH_CHECK_VALUE(mat2.dim() == 3 && mat2.size(2) == kBlockColumns, op,
-                    ": a packed mat2 must have shape [ceil(N / 32), K, 32], but has ",
-                    mat2.sizes());
-  TORCH_CHECK_VALUE(mat2.size(0) > 0, op, ": mat2 must not be empty, but has shape ", mat2.sizes());
-  check_depth(op, "mat2", mat2.size(1), mat1.size(1));
-  Tensor weight = mat2.contiguous();
-  if (reinterpret_cast<uintptr_t>(weight.const_data_ptr()) % alignof(uint32_t) != 0) {
-    weight = weight.clone();
-  }
-  return weight;
+  constexpr auto kOp = "convert_weight_packed";
+  check_matrix_shape(kOp, "weight", weight);
+  const at::ScalarType type = weight.scalar_type();
+  TORCH_CHECK_TYPE(type == at::kBFloat16 || type == at::kHalf || type == at::kChar, kOp,
+                   ": weight must be bfloat16, float16 or int8, but is ", type);
+  return pack_weight(kOp, "weight", weight);
 }
 
 // The bias as the kernels want it, or an undefined tensor.
@@ -94,7 +60,8 @@ Tensor linear(const char* op, const Tensor& mat1, const Tensor& mat2,
   const Type type = check_matrix(op, "mat1", mat1);
   const int64_t m = mat1.size(0);
   const int64_t k = mat1.size(1);
-  const Tensor weight = packed_weight(op, mat2, is_packed, mat1);
+  check_same_type(op, "mat2", mat2, mat1);
+  const Tensor weight = packed_weight(op, mat2, is_packed, k);
   const int64_t columns = weight.size(0) * kBlockColumns;
   if (n < 0) n = is_packed ? columns : mat2.size(0);
   TORCH_CHECK_VALUE(packed_blocks(n) == weight.size(0), op, ": out_features = ", n,

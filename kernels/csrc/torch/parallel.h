@@ -18,6 +18,11 @@ using RangeFunction = void(void* context, int64_t begin, int64_t end);
 // tensors, only their data.
 void parallel_ranges(int64_t count, RangeFunction* function, void* context);
 
+// The same for `first` on [0, first_count), and then, when all of that is done, for `second` on
+// [0, second_count): one parallel region with a barrier in it.
+void parallel_phases(int64_t first_count, RangeFunction* first, void* first_context,
+                     int64_t second_count, RangeFunction* second, void* second_context);
+
 template <class Function>
 void parallel_for(int64_t count, Function&& function) {
   using Callable = std::remove_reference_t<Function>;
@@ -27,6 +32,21 @@ void parallel_for(int64_t count, Function&& function) {
         (*static_cast<Callable*>(context))(begin, end);
       },
       const_cast<void*>(static_cast<const void*>(&function)));
+}
+
+template <class First, class Second>
+void parallel_for_then(int64_t first_count, const First& first, int64_t second_count,
+                       const Second& second) {
+  parallel_phases(
+      first_count,
+      [](void* context, int64_t begin, int64_t end) {
+        (*static_cast<const First*>(context))(begin, end);
+      },
+      const_cast<First*>(&first), second_count,
+      [](void* context, int64_t begin, int64_t end) {
+        (*static_cast<const Second*>(context))(begin, end);
+      },
+      const_cast<Second*>(&second));
 }
 
 }  // namespace sgl_rvv

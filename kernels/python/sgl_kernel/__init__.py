@@ -11,6 +11,11 @@ Operators (bfloat16 or float16, on the CPU; a bias may be of any floating type):
         -> [M, out_features]
     linear_rowmajor(mat1 [M, K], weight [N, K], bias [N] or None) -> [M, N]
 
+    per_token_quant_int8_cpu(A [M, K]) -> codes [M, K] INT8, scales [M] FP32
+    int8_scaled_mm_cpu(mat1 [M, K] INT8, mat2, scales1 [M], scales2 [N], bias [N] or None, out_dtype, is_packed)
+        -> [M, N] of out_dtype
+    int8_scaled_mm_with_quant(mat1 [M, K], mat2, scales2 [N], bias [N] or None, out_dtype, is_packed) -> [M, N]
+
     decode_attention_cpu(query, k_cache, v_cache, output, key, value, loc, attn_logits, req_to_token, req_pool_indices,
         seq_lens, sm_scale, logit_cap)
     extend_attention_cpu(q_extend, k_extend, v_extend, o_extend, k_buffer, v_buffer, req_to_token, req_pool_indices,
@@ -22,6 +27,12 @@ Operators (bfloat16 or float16, on the CPU; a bias may be of any floating type):
 does not carry N: `weight_packed_linear` takes all its 32 * ceil(N / 32) columns for N; the `_out` operator is told N.
 Nor does it carry the version of its layout: who keeps packed weights keeps `describe()["layout_version"]` beside them
 and passes it, and a library that reads another version refuses.
+
+W8A8: codes are signed and symmetric, x = scale * code; `convert_weight_packed` packs an INT8 weight too, and N is that
+of `scales2`. Scales may also be [M, 1] and [N, 1]; activations and outputs may also be float32. Quantisation gives
+codes in [-127, 127], to nearest even; a row of zeros has codes 0, one with an infinity the scale infinity (codes +-127
+at infinities, 0 elsewhere), one with a NaN the scale NaN. Sums of products are exact for any INT8, -128 included, up to
+K = 131071; then they are scaled and rounded in FP32.
 
 All results of linears are rounded once, from FP32 sums, and depend neither on M nor on the vector length nor on the
 machine. Attention is FP32 between its inputs and its output; the order of its sums follows the vector length, and that
@@ -69,9 +80,12 @@ __all__ = [
     "describe",
     "extend_attention_cpu",
     "extend_attention_int8_cpu",
+    "int8_scaled_mm_cpu",
+    "int8_scaled_mm_with_quant",
     "library_path",
     "library_sha256",
     "linear_rowmajor",
+    "per_token_quant_int8_cpu",
     "reset_attestation",
     "weight_packed_linear",
     "weight_packed_linear_out",
@@ -85,6 +99,9 @@ decode_attention_cpu = torch.ops.sgl_kernel.decode_attention_cpu
 decode_attention_int8_cpu = torch.ops.sgl_kernel.decode_attention_int8_cpu
 extend_attention_cpu = torch.ops.sgl_kernel.extend_attention_cpu
 extend_attention_int8_cpu = torch.ops.sgl_kernel.extend_attention_int8_cpu
+int8_scaled_mm_cpu = torch.ops.sgl_kernel.int8_scaled_mm_cpu
+int8_scaled_mm_with_quant = torch.ops.sgl_kernel.int8_scaled_mm_with_quant
 linear_rowmajor = torch.ops.sgl_kernel.linear_rowmajor
+per_token_quant_int8_cpu = torch.ops.sgl_kernel.per_token_quant_int8_cpu
 weight_packed_linear = torch.ops.sgl_kernel.weight_packed_linear
 weight_packed_linear_out = torch.ops.sgl_kernel.weight_packed_linear_out
