@@ -194,7 +194,8 @@ inline void int8_score_tile(const float* query, int64_t head, const int8_t* base
     convert(odd, kInt<2>, lanes);
   };
   convert(odd, kInt<2>, lanes);
-  for (const int8_t* last = base + head - 8; base < last;) eight(std::true_type());
+  const int8_t* const last = base + head - 8;
+  while (base < last) eight(std::true_type());
   eight(std::false_type());
   ordered::end();
   const auto put = [&](int64_t row, const Float& sum) __attribute__((always_inline)) {
