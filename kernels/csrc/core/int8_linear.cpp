@@ -44,15 +44,15 @@ uint8_t group_of(TooLarge found, int64_t quad) {
 
 // `rows` lie as [count][256], zero after their last code.
 void find_runs(const int8_t* rows, int64_t count, int64_t quads, Int8Run* runs) {
-  Int8Run* last = runs - 1;
+  int64_t last = -1;
   for (int64_t quad = 0; quad < quads;) {
     const TooLarge found = too_large(rows, count, quad / 2);
     for (int64_t of_word = 0; of_word < 2 && quad < quads; ++of_word, ++quad) {
       const uint8_t group = group_of(found, of_word);
-      if (quad > 0 && last->group == group) {
-        ++last->quads;
+      if (last >= 0 && runs[last].group == group) {
+        ++runs[last].quads;
       } else {
-        *++last = {1, group};
+        runs[++last] = {1, group};
       }
     }
   }
