@@ -4,7 +4,7 @@
 #include "core/attention_kernels.h"
 #include "core/exp.h"
 #include "core/kv_rows_portable.h"
-#include "core/rounding.h"
+#include "core/nearest_rounding.h"
 
 namespace sgl_rvv {
 
@@ -49,12 +49,12 @@ void extend_attention_int8_fp16_portable(const ExtendAttentionInt8& call, int64_
 }
 
 void store_kv_bf16_portable(const StoreKv& call, StoreStage stage, int64_t begin, int64_t end) {
-  const RoundToNearest mode;
+  const NearestRounding mode;
   store_kv<PortableKvRows<Bf16>>(call, stage, begin, end);
 }
 
 void store_kv_fp16_portable(const StoreKv& call, StoreStage stage, int64_t begin, int64_t end) {
-  const RoundToNearest mode;
+  const NearestRounding mode;
   store_kv<PortableKvRows<Fp16>>(call, stage, begin, end);
 }
 

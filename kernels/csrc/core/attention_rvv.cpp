@@ -6,7 +6,7 @@
 #include "core/bf16_lanes_rvv.h"
 #include "core/fp16.h"
 #include "core/kv_rows_rvv.h"
-#include "core/rounding.h"
+#include "core/nearest_rounding.h"
 
 namespace sgl_rvv {
 namespace {
@@ -118,12 +118,12 @@ void extend_attention_int8_fp16_rvv(const ExtendAttentionInt8& call, int64_t beg
 }
 
 void store_kv_bf16_rvv(const StoreKv& call, StoreStage stage, int64_t begin, int64_t end) {
-  const RoundToNearest mode;
+  const NearestRounding mode;
   store_kv<RvvKvRows<Bf16>>(call, stage, begin, end);
 }
 
 void store_kv_fp16_rvv(const StoreKv& call, StoreStage stage, int64_t begin, int64_t end) {
-  const RoundToNearest mode;
+  const NearestRounding mode;
   store_kv<RvvKvRows<Fp16>>(call, stage, begin, end);
 }
 

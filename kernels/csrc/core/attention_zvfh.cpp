@@ -4,7 +4,7 @@
 #include "core/attention_kernels.h"
 #include "core/attention_tiles_rvv.h"
 #include "core/kv_rows_rvv.h"
-#include "core/rounding.h"
+#include "core/nearest_rounding.h"
 
 namespace sgl_rvv {
 namespace {
@@ -59,7 +59,7 @@ void extend_attention_int8_fp16_zvfh(const ExtendAttentionInt8& call, int64_t be
 }
 
 void store_kv_fp16_zvfh(const StoreKv& call, StoreStage stage, int64_t begin, int64_t end) {
-  const RoundToNearest mode;
+  const NearestRounding mode;
   store_kv<RvvKvRows<Fp16Zvfh>>(call, stage, begin, end);
 }
 

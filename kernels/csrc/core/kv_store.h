@@ -92,7 +92,7 @@ class KvStore {
   }
 };
 
-// A kernel: its arithmetic is in a function of its own, as RoundToNearest wants it.
+// A kernel: its arithmetic is in a function of its own, as NearestRounding wants it.
 template <class Rows>
 __attribute__((noinline)) void store_kv(const StoreKv& call, StoreStage stage, int64_t begin,
                                         int64_t end) {
