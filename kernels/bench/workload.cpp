@@ -21,6 +21,9 @@ constexpr Operator kOperators[] = {
     {sgl_rvv::Operation::kRowMajorLinear, row_major_linear},
     {sgl_rvv::Operation::kDecodeAttention, decode_attention},
     {sgl_rvv::Operation::kExtendAttention, extend_attention},
+    {sgl_rvv::Operation::kNorm, norm},
+    {sgl_rvv::Operation::kGatedActivation, gated_activation},
+    {sgl_rvv::Operation::kRotaryEmbedding, rotary_embedding},
 };
 
 }  // namespace

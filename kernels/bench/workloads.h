@@ -9,5 +9,8 @@ namespace kernel_bench {
 [[nodiscard]] Workload row_major_linear(const Case& of);
 [[nodiscard]] Workload decode_attention(const Case& of);
 [[nodiscard]] Workload extend_attention(const Case& of);
+[[nodiscard]] Workload norm(const Case& of);
+[[nodiscard]] Workload gated_activation(const Case& of);
+[[nodiscard]] Workload rotary_embedding(const Case& of);
 
 }  // namespace kernel_bench

@@ -20,6 +20,9 @@ namespace sgl_rvv::tests {
 void test_packed_linear();
 void test_row_major_linear();
 void test_attention();
+void test_norm();
+void test_gated_activation();
+void test_rotary_embedding();
 
 namespace {
 
@@ -28,6 +31,9 @@ constexpr Test* kTests[] = {
     test_packed_linear,
     test_row_major_linear,
     test_attention,
+    test_norm,
+    test_gated_activation,
+    test_rotary_embedding,
 };
 
 void list() {

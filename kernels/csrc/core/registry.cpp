@@ -7,7 +7,8 @@ namespace sgl_rvv {
 KernelList kernels() {
   static const std::vector<Kernel> all = [] {
     std::vector<Kernel> joined;
-    for (const KernelList& family : {linear_kernels(), attention_kernels()}) {
+    for (const KernelList& family : {linear_kernels(), attention_kernels(), norm_kernels(),
+                                     gated_activation_kernels(), rotary_kernels()}) {
       joined.insert(joined.end(), family.begin(), family.end());
     }
     return joined;
@@ -25,6 +26,12 @@ const char* name_of(Operation operation) {
       return "decode_attention";
     case Operation::kExtendAttention:
       return "extend_attention";
+    case Operation::kNorm:
+      return "norm";
+    case Operation::kGatedActivation:
+      return "gated_activation";
+    case Operation::kRotaryEmbedding:
+      return "rotary_embedding";
   }
   return "?";
 }
@@ -55,6 +62,8 @@ const char* name_of(Technique technique) {
       return "along_k";
     case Technique::kTiled:
       return "tiled";
+    case Technique::kLanes:
+      return "lanes";
     case Technique::kPortable:
       return "portable";
   }

@@ -11,13 +11,24 @@
 
 #include "core/attention.h"
 #include "core/cpu.h"
+#include "core/gated_activation.h"
+#include "core/norm.h"
 #include "core/packed_linear.h"
+#include "core/rotary.h"
 #include "core/row_major_linear.h"
 #include "core/types.h"
 
 namespace sgl_rvv {
 
-enum class Operation { kPackedLinear, kRowMajorLinear, kDecodeAttention, kExtendAttention };
+enum class Operation {
+  kPackedLinear,
+  kRowMajorLinear,
+  kDecodeAttention,
+  kExtendAttention,
+  kNorm,
+  kGatedActivation,
+  kRotaryEmbedding
+};
 
 enum class Technique {
   kNPair,
@@ -26,6 +37,7 @@ enum class Technique {
   kWideningBlocked,
   kAlongK,
   kTiled,
+  kLanes,
   kPortable
 };
 
@@ -36,7 +48,8 @@ struct Tile {
 
 // What computes it, by operation; the alternatives are in the order of Operation.
 using Entry = std::variant<PackedLinearKernel*, RowMajorLinearKernel*, DecodeAttentionKernel*,
-                           ExtendAttentionKernel*>;
+                           ExtendAttentionKernel*, NormKernel*, GatedActivationKernel*,
+                           RotaryKernel*>;
 
 struct Kernel {
   const char* name;  // what attestation reports; ends in _rvv where it needs V, else in _portable
@@ -62,6 +75,9 @@ struct KernelList {
 // One family each, in the order of preference within an operation.
 [[nodiscard]] KernelList linear_kernels();
 [[nodiscard]] KernelList attention_kernels();
+[[nodiscard]] KernelList norm_kernels();
+[[nodiscard]] KernelList gated_activation_kernels();
+[[nodiscard]] KernelList rotary_kernels();
 
 // Every kernel that this library was built with.
 [[nodiscard]] KernelList kernels();

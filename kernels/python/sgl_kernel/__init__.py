@@ -16,6 +16,17 @@ Operators (bfloat16 or float16, on the CPU; a bias may be of any floating type):
     extend_attention_cpu(q_extend, k_extend, v_extend, o_extend, k_buffer, v_buffer, req_to_token, req_pool_indices,
         seq_lens, extend_seq_lens, extend_start_loc, max_len_extend, sm_scale, logit_cap)
 
+    rmsnorm_cpu, gemma_rmsnorm_cpu, gemma3_rmsnorm_cpu(input [..., N], weight [N], eps) -> [..., N]
+    l2norm_cpu(input, eps); fused_rmsnorm_gated_cpu(input, weight, gate, eps)
+    fused_add_rmsnorm_cpu, gemma_fused_add_rmsnorm_cpu(input, residual, weight, eps): input becomes the norm of input +
+        residual, residual the sum
+    layernorm_cpu(input, weight, bias or None, eps); fused_add_layernorm_cpu(input, residual, weight, bias or None, eps)
+    silu_and_mul_cpu, gelu_and_mul_cpu, gelu_tanh_and_mul_cpu(input [..., 2 N]) -> [..., N]
+    rotary_embedding_cpu(positions, query, key, head_size, cos_sin_cache [positions, rotary], is_neox) -> query, key, turned
+
+These also take float32, and inputs of any number of dimensions with any strides but in the last one. All operands are of
+the input's type (cos_sin_cache may be float32). Norms are of the sum before it is rounded to the residual.
+
 `mat2` is the packed weight where `is_packed`, else [N, K], which is then packed anew in every call. A packed weight
 does not carry N: `weight_packed_linear` takes all its 32 * ceil(N / 32) columns for N; the `_out` operator is told N.
 Nor does it carry the version of its layout: who keeps packed weights keeps `describe()["layout_version"]` beside them
@@ -53,10 +64,23 @@ __all__ = [
     "decode_attention_cpu",
     "describe",
     "extend_attention_cpu",
+    "fused_add_layernorm_cpu",
+    "fused_add_rmsnorm_cpu",
+    "fused_rmsnorm_gated_cpu",
+    "gelu_and_mul_cpu",
+    "gelu_tanh_and_mul_cpu",
+    "gemma3_rmsnorm_cpu",
+    "gemma_fused_add_rmsnorm_cpu",
+    "gemma_rmsnorm_cpu",
+    "l2norm_cpu",
+    "layernorm_cpu",
     "library_path",
     "library_sha256",
     "linear_rowmajor",
     "reset_attestation",
+    "rmsnorm_cpu",
+    "rotary_embedding_cpu",
+    "silu_and_mul_cpu",
     "weight_packed_linear",
     "weight_packed_linear_out",
 ]
@@ -67,6 +91,19 @@ fakes.register()
 convert_weight_packed = torch.ops.sgl_kernel.convert_weight_packed
 decode_attention_cpu = torch.ops.sgl_kernel.decode_attention_cpu
 extend_attention_cpu = torch.ops.sgl_kernel.extend_attention_cpu
+fused_add_layernorm_cpu = torch.ops.sgl_kernel.fused_add_layernorm_cpu
+fused_add_rmsnorm_cpu = torch.ops.sgl_kernel.fused_add_rmsnorm_cpu
+fused_rmsnorm_gated_cpu = torch.ops.sgl_kernel.fused_rmsnorm_gated_cpu
+gelu_and_mul_cpu = torch.ops.sgl_kernel.gelu_and_mul_cpu
+gelu_tanh_and_mul_cpu = torch.ops.sgl_kernel.gelu_tanh_and_mul_cpu
+gemma3_rmsnorm_cpu = torch.ops.sgl_kernel.gemma3_rmsnorm_cpu
+gemma_fused_add_rmsnorm_cpu = torch.ops.sgl_kernel.gemma_fused_add_rmsnorm_cpu
+gemma_rmsnorm_cpu = torch.ops.sgl_kernel.gemma_rmsnorm_cpu
+l2norm_cpu = torch.ops.sgl_kernel.l2norm_cpu
+layernorm_cpu = torch.ops.sgl_kernel.layernorm_cpu
 linear_rowmajor = torch.ops.sgl_kernel.linear_rowmajor
+rmsnorm_cpu = torch.ops.sgl_kernel.rmsnorm_cpu
+rotary_embedding_cpu = torch.ops.sgl_kernel.rotary_embedding_cpu
+silu_and_mul_cpu = torch.ops.sgl_kernel.silu_and_mul_cpu
 weight_packed_linear = torch.ops.sgl_kernel.weight_packed_linear
 weight_packed_linear_out = torch.ops.sgl_kernel.weight_packed_linear_out
