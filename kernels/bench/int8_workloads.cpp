@@ -117,11 +117,12 @@ Workload token_quant(const Case& of) {
   operands->rows = type == Type::kBf16 ? activations(m * k, false) : operand(type, m * k);
   operands->codes.resize(static_cast<size_t>(m * k));
   operands->left_scales.resize(static_cast<size_t>(m));
-  return {kernel->name, m * k, [=] {
-            const TokenQuant rows = {k, operands->rows.data(), k, operands->codes.data(),
-                                     operands->left_scales.data()};
-            (*std::get<TokenQuantKernel*>(kernel->entry))(rows, 0, m);
-          }};
+  const auto call = [=] {
+    const TokenQuant rows = {k, operands->rows.data(), k, operands->codes.data(),
+                             operands->left_scales.data()};
+    (*std::get<TokenQuantKernel*>(kernel->entry))(rows, 0, m);
+  };
+  return {kernel->name, 0, call, m * k};
 }
 
 }  // namespace kernel_bench

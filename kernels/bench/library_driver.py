@@ -4,7 +4,7 @@
 
 CASES is a file, a case in each line: were they arguments, their length would move the library in memory.
 
-A line of JSON that says where the library is in memory, {"base"}, then one per case: {"case", "kernel", "macs"}, or
+A line of JSON that says where the library is in memory, {"base"}, then one per case: {"case", "kernel", "macs", "elements"}, or
 {"case", "error"} and no marks. One thread. It runs under the
 emulator in the runtime image and needs torch alone. The cases are those of workload.h; every operand is contiguous.
 """
@@ -117,8 +117,10 @@ def prepared(case: str) -> tuple[Call, int]:
     """The call of a case, made once so that what happens once has happened, and its multiply-adds."""
     operation, _, text = case.partition(":")
     values = dict(part.split("=") for part in text.split(","))
-    dtype = _TYPES[values.pop("type")]
     torch.manual_seed(0)
+    if operation not in OPERATIONS:
+        raise ValueError(f"how torch calls {operation} is not known here")
+    dtype = _TYPES[values.pop("type")]
     call, macs = OPERATIONS[operation](dtype, {name: int(value) for name, value in values.items()})
     call()
     return call, macs
@@ -140,7 +142,7 @@ def run(library: str, calls: int, cases: Path) -> None:
                     call()
                     beside()
                 mark()
-            said |= {"kernel": Path(library).name, "macs": macs}
+            said |= {"kernel": Path(library).name, "macs": macs, "elements": 0}
         print(json.dumps(said), flush=True)
 
 

@@ -25,6 +25,9 @@ constexpr Operator kOperators[] = {
     {sgl_rvv::Operation::kExtendAttentionInt8, extend_attention_int8},
     {sgl_rvv::Operation::kInt8Linear, int8_linear},
     {sgl_rvv::Operation::kTokenQuant, token_quant},
+    {sgl_rvv::Operation::kNorm, norm},
+    {sgl_rvv::Operation::kGatedActivation, gated_activation},
+    {sgl_rvv::Operation::kRotaryEmbedding, rotary_embedding},
 };
 
 }  // namespace

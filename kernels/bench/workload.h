@@ -30,6 +30,7 @@ struct Workload {
   std::string kernel;          // its name in the registry
   int64_t macs = 0;            // multiply-adds of one call
   std::function<void()> call;  // the whole operator: preparing the operands and the kernel
+  int64_t elements = 0;        // that one call writes, where multiply-adds are not what it is about
 };
 
 // Throws std::invalid_argument where the case or the kernel cannot be had on this CPU.

@@ -13,5 +13,8 @@ namespace kernel_bench {
 [[nodiscard]] Workload extend_attention_int8(const Case& of);
 [[nodiscard]] Workload int8_linear(const Case& of);
 [[nodiscard]] Workload token_quant(const Case& of);
+[[nodiscard]] Workload norm(const Case& of);
+[[nodiscard]] Workload gated_activation(const Case& of);
+[[nodiscard]] Workload rotary_embedding(const Case& of);
 
 }  // namespace kernel_bench

@@ -25,13 +25,17 @@ void test_int8_attention();
 void test_kv_store();
 void test_int8_linear();
 void test_token_quant();
+void test_norm();
+void test_gated_activation();
+void test_rotary_embedding();
 
 namespace {
 
 using Test = void();
 constexpr Test* kTests[] = {
-    test_packed_linear, test_row_major_linear, test_attention,   test_int8_attention,
-    test_kv_store,      test_int8_linear,      test_token_quant,
+    test_packed_linear,    test_row_major_linear, test_attention,   test_int8_attention,
+    test_kv_store,         test_int8_linear,      test_token_quant, test_norm,
+    test_gated_activation, test_rotary_embedding,
 };
 
 void list() {

@@ -146,11 +146,12 @@ def bench(
         )
         return
     for one in timed:
-        rate = one.macs_per_cycle
-        cycles = f"{rate.per_call:.2f} MACs/cycle" if rate.per_call is not None else "cycles not counted"
+        work, unit = (one.case.elements, "elements") if one.case.elements else (one.case.macs, "MACs")
+        counted = one.counters["cycles"].per_call
+        cycles = f"{work / counted:.2f} {unit}/cycle" if counted else "cycles not counted"
         out.print(
             f"{one.case.model} {one.case.layer} {one.case.whole}\n    {one.kernel}: {1e6 * one.median_s:.1f} us, "
-            f"{one.case.macs / one.median_s / 1e9:.2f} GMAC/s, {one.case.moved_bytes / one.median_s / 1e9:.2f} GB/s, "
+            f"{work / one.median_s / 1e9:.2f} G {unit}/s, {one.case.moved_bytes / one.median_s / 1e9:.2f} GB/s, "
             f"{cycles}",
             markup=False,
             soft_wrap=True,

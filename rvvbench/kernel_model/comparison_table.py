@@ -57,4 +57,4 @@ def _cells(ours: Row, other: Row) -> list[str]:
 
 
 def _rate(modelled: Modelled | None) -> str:
-    return f"{modelled.macs_per_cycle:.2f}" if modelled else "-"
+    return f"{modelled.macs_per_cycle:.2f}" if modelled and modelled.macs_per_cycle is not None else "-"

@@ -127,7 +127,10 @@ def _shared_out(sizes: Mapping[Case, Units], parts: int) -> list[dict[Case, Unit
     together: dict[tuple[str, ...], list[Case]] = {}
     for case, units in sizes.items():
         together.setdefault(_texts(case, units), []).append(case)
-    work = {texts: cases[0].macs / cases[0].units * sum(sizes[cases[0]]) for texts, cases in together.items()}
+    work = {
+        texts: (cases[0].macs + cases[0].elements) / cases[0].units * sum(sizes[cases[0]])
+        for texts, cases in together.items()
+    }
     shares: list[dict[Case, Units]] = [{} for _ in range(parts)]
     loads = [0.0] * parts
     for texts in sorted(together, key=lambda t: (-work[t], t)):
@@ -210,7 +213,7 @@ def _counted(
         if len(set(kernels)) != 1:
             return f"smaller parts of it run other kernels: {', '.join(sorted(set(kernels)))}"
         if units == (case.units,):
-            _check_macs(case, int(executed[0][0]["macs"]))
+            _check_work(case, executed[0][0])
             total: Mapping[Step, int] | None = steps[0]
         else:
             total = scaled(dict(zip(units, steps, strict=True)), case.units)
@@ -221,9 +224,10 @@ def _counted(
         return str(error)
 
 
-def _check_macs(case: Case, macs: int) -> None:
-    if macs != case.macs:
-        raise RvvbenchError(f"the driver computes {macs} multiply-adds where {case.macs} are meant", where=case.whole)
+def _check_work(case: Case, said: Mapping[str, Any]) -> None:
+    for name, number, what in (("macs", case.macs, "multiply-adds"), ("elements", case.elements, "elements")):
+        if int(said[name]) != number:
+            raise RvvbenchError(f"the driver computes {said[name]} {what} where {number} are meant", where=case.whole)
 
 
 def _is_library(function: str) -> bool:
@@ -245,6 +249,7 @@ def _row(case: Case, found: Counted | str | None, prices: Prices) -> Row:
         sizes=dict(case.fixed),
         case=case.whole,
         macs=case.macs,
+        elements=case.elements,
         moved_bytes=case.moved_bytes,
         modelled=modelled,
         reason=reason,
@@ -264,11 +269,18 @@ def _modelled(case: Case, found: Counted, prices: Prices) -> Modelled:
         l1_stored_bytes=counts.stored_bytes,
         cycles_in_order=round(in_order, 2),
         cycles_floor=round(floor, 2),
-        macs_per_cycle=round(case.macs / in_order, _DIGITS),
-        macs_per_cycle_floor=round(case.macs / floor, _DIGITS),
-        peak_share=round(case.macs / in_order / case.peak_macs_per_cycle, _DIGITS),
+        macs_per_cycle=_quotient(case.macs, in_order),
+        macs_per_cycle_floor=_quotient(case.macs, floor),
+        peak_share=_quotient(case.macs, in_order * case.peak_macs_per_cycle),
+        cycles_per_element=round(in_order / case.elements, _DIGITS) if case.elements else None,
+        cycles_per_element_floor=round(floor / case.elements, _DIGITS) if case.elements else None,
         roofline=[
             Share(**{**asdict(roof), "modelled_s": round(roof.modelled_s, 9), "share": round(roof.share, _DIGITS)})
             for roof in roofs(case.macs, case.moved_bytes, in_order, case.peak_macs_per_cycle)
         ],
     )
+
+
+def _quotient(macs: int, cycles: float) -> float | None:
+    """Multiply-adds per cycle, None where multiply-adds do not describe the work."""
+    return round(macs / cycles, _DIGITS) if macs else None

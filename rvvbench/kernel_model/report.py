@@ -28,6 +28,7 @@ class Modelled(_Part):
 
     `l1_loaded_bytes` and `l1_stored_bytes` are what executed loads and stores ask of the first-level cache, an upper
     bound where vl is below VLMAX. `counted_units` are the sizes that were executed; more than one: scaled exactly.
+    Linears and attention are rated by multiply-adds per cycle, elementwise operators by cycles per element written.
     """
 
     kernel: str
@@ -38,9 +39,11 @@ class Modelled(_Part):
     l1_stored_bytes: int
     cycles_in_order: float
     cycles_floor: float
-    macs_per_cycle: float
-    macs_per_cycle_floor: float
-    peak_share: float
+    macs_per_cycle: float | None
+    macs_per_cycle_floor: float | None
+    peak_share: float | None
+    cycles_per_element: float | None
+    cycles_per_element_floor: float | None
     roofline: list[Share]
 
 
@@ -54,6 +57,7 @@ class Row(_Part):
     sizes: dict[str, int]
     case: str
     macs: int
+    elements: int
     moved_bytes: int
     modelled: Modelled | None
     reason: str | None

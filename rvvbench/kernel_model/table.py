@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from rvvbench.kernel_model.linear_cases import LINEARS
-from rvvbench.kernel_model.report import Report, Row, StepRow
+from rvvbench.kernel_model.report import Modelled, Report, Row, StepRow
 
 NOTE = """\
 Modelled, not measured: executed blocks counted under {qemu}, priced by {llvm} as {cpu}; one core, data in L1, no
-caches, no TLB, no branch costs. `MACs/cycle` obeys dependences in order, `floor` leaves them out; the FP32 peak is 8,
-that of INT8 16. `bytes` moves every operand once; `L1 loads` is what the executed loads ask of the first-level cache
-over those bytes (an upper bound where vl is below VLMAX). `roof 5.7` and `roof 10.7`: least possible time over modelled
-time of all 8 cores at 1.6 GHz, with 5.7 and 10.66 GB/s; m: memory is what limits, c: cycles."""
+caches, no TLB, no branch costs. `MACs/cycle` and `cycles/element` (written) obey dependences in order, `floor` leaves
+them out; the FP32 peak is 8 MACs, that of INT8 16. `bytes` moves every operand once; `L1 loads` is what the executed
+loads ask of the first-level cache over those bytes (an upper bound where vl is below VLMAX). `roof 5.7` and `roof
+10.7`: least possible time over modelled time of all 8 cores at 1.6 GHz, with 5.7 and 10.66 GB/s; m: memory is what
+limits, c: cycles."""
 
 HEADER = (
     "shape", "kernel", "instructions", "cycles", "floor cycles", "MACs/cycle", "floor", "bytes", "L1 loads", "roof 5.7",
     "roof 10.7",
 )  # fmt: skip
+ELEMENTWISE_HEADER = tuple("cycles/element" if name == "MACs/cycle" else name for name in HEADER)
 
 STEPS_NOTE = """\
 The sum over a model's operators, one sequence, 8 cores at 1.6 GHz: each takes the longer of its cycles and its bytes at
@@ -43,7 +45,8 @@ def markdown(report: Report) -> str:
         parts += [f"## {operation}, {kind}\n"]
         if operation in LINEARS:
             parts += [_rates(rows), ""]
-        parts += [table(HEADER, [cells(row) for row in rows]), ""]
+        header = ELEMENTWISE_HEADER if all(row.elements for row in rows) else HEADER
+        parts += [table(header, [cells(row) for row in rows]), ""]
     parts.append(f"Kernels modelled: {', '.join(report.kernels_modelled) or 'none'}.\n")
     parts.append(
         f"In the registry but reached by none of these cases: {', '.join(report.kernels_not_reached) or 'none'}."
@@ -64,12 +67,22 @@ def cells(row: Row) -> list[str]:
         si(found.instructions),
         si(found.cycles_in_order),
         si(found.cycles_floor),
-        f"{found.macs_per_cycle:.2f}",
-        f"{found.macs_per_cycle_floor:.2f}",
+        *(_rate(rate) for rate in _rates_of(found)),
         si(row.moved_bytes),
         f"{found.l1_loaded_bytes / row.moved_bytes:.2f} x",
         *roofs,
     ]
+
+
+def _rates_of(found: Modelled) -> tuple[float | None, float | None]:
+    """Cycles per element of an elementwise operator, multiply-adds per cycle of another; then those of the floor."""
+    if found.cycles_per_element is not None:
+        return found.cycles_per_element, found.cycles_per_element_floor
+    return found.macs_per_cycle, found.macs_per_cycle_floor
+
+
+def _rate(rate: float | None) -> str:
+    return "-" if rate is None else f"{rate:.2f}"
 
 
 def _step(step: StepRow) -> list[str]:
@@ -103,6 +116,6 @@ def _rates(rows: Sequence[Row]) -> str:
     lines = []
     for layer in dict.fromkeys((row.model, row.layer, row.sizes["k"]) for row in rows):
         found = {row.sizes["m"]: row.modelled for row in rows if (row.model, row.layer, row.sizes["k"]) == layer}
-        rates = [f"{one.macs_per_cycle:.2f}" if (one := found.get(m)) else "-" for m in by_m]
+        rates = [_rate(one.macs_per_cycle) if (one := found.get(m)) else "-" for m in by_m]
         lines.append([layer[0], f"{layer[1]}, K={layer[2]}", *rates])
     return table(["model", "layer", *(f"M={m}" for m in by_m)], lines)

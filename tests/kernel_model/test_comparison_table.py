@@ -14,11 +14,12 @@ def row(operation: str, cycles: float | None, reason: str | None = None) -> Row:
         modelled = Modelled(
             kernel="k.so", counted_units=[1], instructions=1000, vector_instructions=10, l1_loaded_bytes=1,
             l1_stored_bytes=1, cycles_in_order=cycles, cycles_floor=1.0, macs_per_cycle=6000.0 / cycles,
-            macs_per_cycle_floor=1.0, peak_share=0.1, roofline=[],
+            macs_per_cycle_floor=1.0, peak_share=0.1,
+            cycles_per_element=None, cycles_per_element_floor=None, roofline=[],
         )  # fmt: skip
     return Row(
         operation=operation, type="bf16", model="llama", layer="o_proj", sizes={}, case=f"{operation}:type=bf16,m=1",
-        macs=6000, moved_bytes=1, modelled=modelled, reason=reason,
+        macs=6000, elements=0, moved_bytes=1, modelled=modelled, reason=reason,
     )  # fmt: skip
 
 

@@ -17,11 +17,13 @@ def report() -> Report:
         vector_instructions=656384,
         l1_loaded_bytes=8920208, l1_stored_bytes=12432, cycles_in_order=1270488.0, cycles_floor=1059157.0,
         macs_per_cycle=3.301333, macs_per_cycle_floor=3.960040, peak_share=0.412667,
+        cycles_per_element=None, cycles_per_element_floor=None,
         roofline=[Share(bandwidth_bytes_per_s=5700000000, modelled_s=0.00147, share=1.0, bound="memory"),
                   Share(bandwidth_bytes_per_s=10660000000, modelled_s=0.0008, share=0.5, bound="cycles")],
     )  # fmt: skip
     common = {
         "operation": "packed_linear", "type": "bf16", "model": "llama <1b>", "layer": "o_proj", "macs": 4194304,
+        "elements": 0,
         "moved_bytes": 8396800,
     }  # fmt: skip
     rows = [

@@ -7,7 +7,9 @@ namespace sgl_rvv {
 KernelList kernels() {
   static const std::vector<Kernel> all = [] {
     std::vector<Kernel> joined;
-    for (const KernelList& family : {linear_kernels(), attention_kernels(), int8_kernels()}) {
+    for (const KernelList& family :
+         {linear_kernels(), attention_kernels(), int8_kernels(), norm_kernels(),
+          gated_activation_kernels(), rotary_kernels()}) {
       joined.insert(joined.end(), family.begin(), family.end());
     }
     return joined;
@@ -35,6 +37,12 @@ const char* name_of(Operation operation) {
       return "int8_linear";
     case Operation::kTokenQuant:
       return "token_quant";
+    case Operation::kNorm:
+      return "norm";
+    case Operation::kGatedActivation:
+      return "gated_activation";
+    case Operation::kRotaryEmbedding:
+      return "rotary_embedding";
   }
   return "?";
 }
@@ -73,6 +81,8 @@ const char* name_of(Technique technique) {
       return "grouped_blocked";
     case Technique::kTwoPass:
       return "two_pass";
+    case Technique::kLanes:
+      return "lanes";
     case Technique::kPortable:
       return "portable";
   }

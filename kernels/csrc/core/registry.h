@@ -12,9 +12,12 @@
 
 #include "core/attention.h"
 #include "core/cpu.h"
+#include "core/gated_activation.h"
 #include "core/int8_linear.h"
 #include "core/kv_store.h"
+#include "core/norm.h"
 #include "core/packed_linear.h"
+#include "core/rotary.h"
 #include "core/row_major_linear.h"
 #include "core/token_quant.h"
 #include "core/types.h"
@@ -30,7 +33,10 @@ enum class Operation {
   kExtendAttentionInt8,
   kStoreKv,
   kInt8Linear,
-  kTokenQuant
+  kTokenQuant,
+  kNorm,
+  kGatedActivation,
+  kRotaryEmbedding
 };
 
 enum class Technique {
@@ -43,6 +49,7 @@ enum class Technique {
   kGrouped,
   kGroupedBlocked,
   kTwoPass,
+  kLanes,
   kPortable
 };
 
@@ -52,10 +59,10 @@ struct Tile {
 };
 
 // What computes it, by operation; the alternatives are in the order of Operation.
-using Entry =
-    std::variant<PackedLinearKernel*, RowMajorLinearKernel*, DecodeAttentionKernel*,
-                 ExtendAttentionKernel*, DecodeAttentionInt8Kernel*, ExtendAttentionInt8Kernel*,
-                 StoreKvKernel*, Int8LinearKernel*, TokenQuantKernel*>;
+using Entry = std::variant<PackedLinearKernel*, RowMajorLinearKernel*, DecodeAttentionKernel*,
+                           ExtendAttentionKernel*, DecodeAttentionInt8Kernel*,
+                           ExtendAttentionInt8Kernel*, StoreKvKernel*, Int8LinearKernel*,
+                           TokenQuantKernel*, NormKernel*, GatedActivationKernel*, RotaryKernel*>;
 
 struct Kernel {
   const char* name;  // what attestation reports; ends in _rvv where it needs V, else in _portable
@@ -82,6 +89,9 @@ struct KernelList {
 [[nodiscard]] KernelList linear_kernels();
 [[nodiscard]] KernelList attention_kernels();
 [[nodiscard]] KernelList int8_kernels();
+[[nodiscard]] KernelList norm_kernels();
+[[nodiscard]] KernelList gated_activation_kernels();
+[[nodiscard]] KernelList rotary_kernels();
 
 // Every kernel that this library was built with.
 [[nodiscard]] KernelList kernels();

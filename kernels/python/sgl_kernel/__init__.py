@@ -23,6 +23,18 @@ Operators (bfloat16 or float16, on the CPU; a bias may be of any floating type):
     decode_attention_int8_cpu, extend_attention_int8_cpu: the same arguments, then k_scale_buf, v_scale_buf, k_scale,
         v_scale
 
+    rmsnorm_cpu, gemma_rmsnorm_cpu, gemma3_rmsnorm_cpu(input [..., N], weight [N], eps) -> [..., N]
+    l2norm_cpu(input, eps); fused_rmsnorm_gated_cpu(input, weight, gate, eps)
+    fused_add_rmsnorm_cpu, gemma_fused_add_rmsnorm_cpu(input, residual, weight, eps): input becomes the norm of input +
+        residual, residual the sum
+    layernorm_cpu(input, weight, bias or None, eps); fused_add_layernorm_cpu(input, residual, weight, bias or None, eps)
+    silu_and_mul_cpu, gelu_and_mul_cpu, gelu_tanh_and_mul_cpu(input [..., 2 N]) -> [..., N]
+    rotary_embedding_cpu(positions, query, key, head_size, cos_sin_cache [positions, rotary], is_neox) -> query and key,
+        turned
+
+These also take float32, and inputs of any number of dimensions with any strides but in the last one. All operands are
+of the input's type (cos_sin_cache may be float32). Norms are of the sum before it is rounded to the residual.
+
 `mat2` is the packed weight where `is_packed`, else [N, K], which is then packed anew in every call. A packed weight
 does not carry N: `weight_packed_linear` takes all its 32 * ceil(N / 32) columns for N; the `_out` operator is told N.
 Nor does it carry the version of its layout: who keeps packed weights keeps `describe()["layout_version"]` beside them
@@ -80,13 +92,26 @@ __all__ = [
     "describe",
     "extend_attention_cpu",
     "extend_attention_int8_cpu",
+    "fused_add_layernorm_cpu",
+    "fused_add_rmsnorm_cpu",
+    "fused_rmsnorm_gated_cpu",
+    "gelu_and_mul_cpu",
+    "gelu_tanh_and_mul_cpu",
+    "gemma3_rmsnorm_cpu",
+    "gemma_fused_add_rmsnorm_cpu",
+    "gemma_rmsnorm_cpu",
     "int8_scaled_mm_cpu",
     "int8_scaled_mm_with_quant",
+    "l2norm_cpu",
+    "layernorm_cpu",
     "library_path",
     "library_sha256",
     "linear_rowmajor",
     "per_token_quant_int8_cpu",
     "reset_attestation",
+    "rmsnorm_cpu",
+    "rotary_embedding_cpu",
+    "silu_and_mul_cpu",
     "weight_packed_linear",
     "weight_packed_linear_out",
 ]
@@ -99,9 +124,22 @@ decode_attention_cpu = torch.ops.sgl_kernel.decode_attention_cpu
 decode_attention_int8_cpu = torch.ops.sgl_kernel.decode_attention_int8_cpu
 extend_attention_cpu = torch.ops.sgl_kernel.extend_attention_cpu
 extend_attention_int8_cpu = torch.ops.sgl_kernel.extend_attention_int8_cpu
+fused_add_layernorm_cpu = torch.ops.sgl_kernel.fused_add_layernorm_cpu
+fused_add_rmsnorm_cpu = torch.ops.sgl_kernel.fused_add_rmsnorm_cpu
+fused_rmsnorm_gated_cpu = torch.ops.sgl_kernel.fused_rmsnorm_gated_cpu
+gelu_and_mul_cpu = torch.ops.sgl_kernel.gelu_and_mul_cpu
+gelu_tanh_and_mul_cpu = torch.ops.sgl_kernel.gelu_tanh_and_mul_cpu
+gemma3_rmsnorm_cpu = torch.ops.sgl_kernel.gemma3_rmsnorm_cpu
+gemma_fused_add_rmsnorm_cpu = torch.ops.sgl_kernel.gemma_fused_add_rmsnorm_cpu
+gemma_rmsnorm_cpu = torch.ops.sgl_kernel.gemma_rmsnorm_cpu
 int8_scaled_mm_cpu = torch.ops.sgl_kernel.int8_scaled_mm_cpu
 int8_scaled_mm_with_quant = torch.ops.sgl_kernel.int8_scaled_mm_with_quant
+l2norm_cpu = torch.ops.sgl_kernel.l2norm_cpu
+layernorm_cpu = torch.ops.sgl_kernel.layernorm_cpu
 linear_rowmajor = torch.ops.sgl_kernel.linear_rowmajor
 per_token_quant_int8_cpu = torch.ops.sgl_kernel.per_token_quant_int8_cpu
+rmsnorm_cpu = torch.ops.sgl_kernel.rmsnorm_cpu
+rotary_embedding_cpu = torch.ops.sgl_kernel.rotary_embedding_cpu
+silu_and_mul_cpu = torch.ops.sgl_kernel.silu_and_mul_cpu
 weight_packed_linear = torch.ops.sgl_kernel.weight_packed_linear
 weight_packed_linear_out = torch.ops.sgl_kernel.weight_packed_linear_out

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import torch
 
-from sgl_kernel import attention_fakes, int8_fakes
+from sgl_kernel import attention_fakes, int8_fakes, row_fakes
 
 BLOCK_COLUMNS = 32
 
@@ -20,6 +20,7 @@ def register() -> None:
     torch.library.register_fake("sgl_kernel::linear_rowmajor", linear_rowmajor)
     attention_fakes.register()
     int8_fakes.register()
+    row_fakes.register()
 
 
 def convert_weight_packed(weight: torch.Tensor) -> torch.Tensor:
