@@ -4,9 +4,9 @@
 
 CASES is a file, a case in each line: were they arguments, their length would move the library in memory.
 
-A line of JSON that says where the library is in memory, {"base"}, then one per case: {"case", "kernel", "macs", "elements"}, or
-{"case", "error"} and no marks. One thread. It runs under the
-emulator in the runtime image and needs torch alone. The cases are those of workload.h; every operand is contiguous.
+A line of JSON that says where the library is in memory, {"base"}, then one per case: {"case", "kernel", "macs",
+"elements"}, or {"case", "error"} and no marks. One thread. It runs under the emulator in the runtime image and needs
+torch alone. The cases are those of workload.h; every operand is contiguous.
 """
 
 from __future__ import annotations
