@@ -232,6 +232,11 @@ struct StoresQuickly {
   }
 };
 
+// The elements of a step that are in its second half.
+SGL_RVV_LANES size_t rest_of(PartStep step) {
+  return step.count > kStepLanes ? step.count - kStepLanes : 0;
+}
+
 // The lanes that a step of pairs fills.
 SGL_RVV_LANES size_t lanes_of_pairs(WholeStep, size_t vl) { return vl; }
 SGL_RVV_LANES size_t lanes_of_pairs(PartStep step, size_t) { return step.count / 2; }
@@ -243,23 +248,23 @@ struct RvvFp32 : RvvLanes, StoresQuickly<RvvFp32> {
 
   SGL_RVV_LANES void load(const Element* from, WholeStep, Float& first, Float& second, size_t vl) {
     first = load_floats(from, vl);
-    second = load_floats(from + vl, vl);
+    second = load_floats(from + kStepLanes, vl);
   }
   SGL_RVV_LANES void load(const Element* from, PartStep step, Float& first, Float& second,
                           size_t vl) {
     const size_t count = step.count < vl ? step.count : vl;
     first = __riscv_vle32_v_f32m2_tu(splat(0.0F, vl), from, count);
-    second = __riscv_vle32_v_f32m2_tu(splat(0.0F, vl), from + count, step.count - count);
+    second = __riscv_vle32_v_f32m2_tu(splat(0.0F, vl), from + kStepLanes, rest_of(step));
   }
 
   SGL_RVV_LANES void store(Element* to, WholeStep, Float first, Float second, size_t vl) {
     store_floats(to, first, vl);
-    store_floats(to + vl, second, vl);
+    store_floats(to + kStepLanes, second, vl);
   }
   SGL_RVV_LANES void store(Element* to, PartStep step, Float first, Float second, size_t vl) {
     const size_t count = step.count < vl ? step.count : vl;
     store_floats(to, first, count);
-    store_floats(to + count, second, step.count - count);
+    store_floats(to + kStepLanes, second, rest_of(step));
   }
 
   template <class Step>
