@@ -117,7 +117,10 @@ def _shared_out(sizes: Mapping[Case, Units], parts: int) -> list[dict[Case, Unit
     together: dict[tuple[str, ...], list[Case]] = {}
     for case, units in sizes.items():
         together.setdefault(_texts(case, units), []).append(case)
-    work = {texts: (cases[0].macs + cases[0].elements) / cases[0].units * sum(sizes[cases[0]]) for texts, cases in together.items()}
+    work = {
+        texts: (cases[0].macs + cases[0].elements) / cases[0].units * sum(sizes[cases[0]])
+        for texts, cases in together.items()
+    }
     shares: list[dict[Case, Units]] = [{} for _ in range(parts)]
     loads = [0.0] * parts
     for texts in sorted(together, key=lambda t: (-work[t], t)):

@@ -19,7 +19,7 @@ _COLOURS = ("#1b6ca8", "#c8553d", "#2a9d5c", "#8f5cc2", "#b8860b", "#3d3d3d", "#
 
 def svg(report: Report) -> str:
     """Multiply-adds per cycle and core over multiply-adds per byte, both logarithmic, under both bandwidths' roofs."""
-    groups = list(dict.fromkeys(_group(row) for row in report.rows if row.modelled))
+    groups = list(dict.fromkeys(_group(row) for row in report.rows if _rated(row)))
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif">',
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
@@ -29,11 +29,16 @@ def svg(report: Report) -> str:
     ]
     for index, group in enumerate(groups):
         colour = _COLOURS[index % len(_COLOURS)]
-        parts += [_dot(row, colour) for row in report.rows if row.modelled and _group(row) == group]
+        parts += [_dot(row, colour) for row in report.rows if _rated(row) and _group(row) == group]
         y = _TOP + 20 + 20 * index
         parts.append(f'<circle cx="{WIDTH - _RIGHT + 24}" cy="{y - 4}" r="4" fill="{colour}"/>')
         parts.append(_text(WIDTH - _RIGHT + 36, y, group))
     return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _rated(row: Row) -> bool:
+    """Whether multiply-adds describe the row's work."""
+    return row.modelled is not None and row.modelled.macs_per_cycle is not None
 
 
 def _group(row: Row) -> str:
@@ -72,7 +77,7 @@ def _roofs() -> Iterable[str]:
 
 
 def _dot(row: Row, colour: str) -> str:
-    assert row.modelled is not None
+    assert row.modelled is not None and row.modelled.macs_per_cycle is not None
     x = min(max(row.macs / row.moved_bytes, _X[0]), _X[1])
     y = min(max(row.modelled.macs_per_cycle, _Y[0]), _Y[1])
     title = escape(f"{row.model} {row.layer} {row.case}: {row.modelled.macs_per_cycle:.2f}")

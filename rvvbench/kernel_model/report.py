@@ -26,8 +26,8 @@ class Modelled(_Part):
     """Counts and prices of one core doing the whole call, data in L1.
 
     `l1_loaded_bytes` and `l1_stored_bytes` are what executed loads and stores ask of the first-level cache, an upper
-    bound where vl is below VLMAX. `counted_units` are the sizes that were executed; more than one: scaled exactly. Linears
-    and attention are rated by multiply-adds per cycle, elementwise operators by cycles per element written.
+    bound where vl is below VLMAX. `counted_units` are the sizes that were executed; more than one: scaled exactly.
+    Linears and attention are rated by multiply-adds per cycle, elementwise operators by cycles per element written.
     """
 
     kernel: str

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from rvvbench.kernel_model.cases import LINEARS
-from rvvbench.kernel_model.report import Report, Row
+from rvvbench.kernel_model.cases import ELEMENTWISE, LINEARS
+from rvvbench.kernel_model.report import Modelled, Report, Row
 
 NOTE = """\
 Modelled, not measured: executed blocks counted under {qemu}, priced by {llvm} as {cpu}; one core, data in L1, no
-caches, no TLB, no branch costs. `MACs/cycle` obeys dependences in order, `floor` leaves them out; the FP32 peak is 8.
+caches, no TLB, no branch costs. `MACs/cycle` obeys dependences in order, `floor` leaves them out; the FP32 peak is 8;
+`cycles/element` is for each element of the output.
 `bytes` moves every operand once; `L1 loads` is what the executed loads ask of the first-level cache over those bytes
 (an upper bound where vl is below VLMAX). `roof 5.7` and `roof 10.7`: least possible time over modelled time of all 8
 cores at 1.6 GHz, with 5.7 and 10.66 GB/s; m: memory is what limits, c: cycles."""
@@ -18,6 +19,7 @@ HEADER = (
     "shape", "kernel", "instructions", "cycles", "floor cycles", "MACs/cycle", "floor", "bytes", "L1 loads", "roof 5.7",
     "roof 10.7",
 )  # fmt: skip
+ELEMENTWISE_HEADER = (*HEADER[:5], "cycles/element", *HEADER[6:])
 
 
 def markdown(report: Report) -> str:
@@ -34,7 +36,7 @@ def markdown(report: Report) -> str:
         parts += [f"## {operation}, {kind}\n"]
         if operation in LINEARS:
             parts += [_rates(rows), ""]
-        parts += [table(HEADER, [cells(row) for row in rows]), ""]
+        parts += [table(ELEMENTWISE_HEADER if operation in ELEMENTWISE else HEADER, [cells(row) for row in rows]), ""]
     parts.append(f"Kernels modelled: {', '.join(report.kernels_modelled) or 'none'}.\n")
     parts.append(
         f"In the registry but reached by none of these cases: {', '.join(report.kernels_not_reached) or 'none'}."
@@ -55,12 +57,20 @@ def cells(row: Row) -> list[str]:
         si(found.instructions),
         si(found.cycles_in_order),
         si(found.cycles_floor),
-        f"{found.macs_per_cycle:.2f}",
-        f"{found.macs_per_cycle_floor:.2f}",
+        *_rate(found),
         si(row.moved_bytes),
         f"{found.l1_loaded_bytes / row.moved_bytes:.2f} x",
         *roofs,
     ]
+
+
+def _rate(found: Modelled) -> list[str]:
+    rates = (
+        (found.macs_per_cycle, found.macs_per_cycle_floor)
+        if found.cycles_per_element is None
+        else (found.cycles_per_element, found.cycles_per_element_floor)
+    )
+    return ["-" if rate is None else f"{rate:.2f}" for rate in rates]
 
 
 def sizes(row: Row) -> str:

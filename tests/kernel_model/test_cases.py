@@ -36,6 +36,16 @@ def test_multiply_adds_and_bytes_of_attention() -> None:
     assert EXTEND.moved_bytes == 2 * (72 * 8 * 128 + 2 * 64 * 32 * 64)
 
 
+def test_elements_and_bytes_of_elementwise_operators() -> None:
+    add = Case("norm", "bf16", "m", "hidden state", 64, (("n", 2048),), "fused_add_rmsnorm")
+    assert add.whole == "norm:type=bf16,form=fused_add_rmsnorm,n=2048,m=64"
+    assert (add.macs, add.elements, add.moved_bytes) == (0, 64 * 2048, 2 * (4 * 64 * 2048 + 2048))
+    gate = Case("gated_activation", "bf16", "m", "MLP", 1, (("n", 8192),), "silu")
+    assert (gate.elements, gate.moved_bytes) == (8192, 2 * 3 * 8192)
+    turn = Case("rotary_embedding", "bf16", "m", "a", 2, (("heads", 32), ("kv_heads", 8), ("head", 64)), "neox")
+    assert (turn.elements, turn.moved_bytes) == (2 * 40 * 64, 2 * (2 * 2 * 40 * 64 + 2 * 64))
+
+
 def test_every_projection_of_every_model_is_a_whole_number_of_units() -> None:
     configs = model_configs(MODELS)
     cases = cases_of(configs, [("packed_linear", "bf16")])

@@ -56,7 +56,7 @@ def driven(monkeypatch: pytest.MonkeyPatch, rounds: Callable[[int], int], **said
         for text in texts:
             size = {key: int(value) for key, value in re.findall(r"(\w)=(\d+)", text)}
             units = size["n"] // UNIT_COLUMNS
-            answer = {"kernel": "k", "macs": size["m"] * size["n"] * size["k"]}
+            answer = {"kernel": "k", "macs": size["m"] * size["n"] * size["k"], "elements": 0}
             answers.append(answer | {key: value for key, tell in said.items() if (value := tell(units)) is not None})
             if "error" not in answers[-1]:
                 logs.append(log(rounds(units)))

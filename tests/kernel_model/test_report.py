@@ -17,11 +17,12 @@ def report() -> Report:
         vector_instructions=656384,
         l1_loaded_bytes=8920208, l1_stored_bytes=12432, cycles_in_order=1270488.0, cycles_floor=1059157.0,
         macs_per_cycle=3.301333, macs_per_cycle_floor=3.960040, peak_share=0.412667,
+        cycles_per_element=None, cycles_per_element_floor=None,
         roofline=[Share(bandwidth_bytes_per_s=5700000000, modelled_s=0.00147, share=1.0, bound="memory"),
                   Share(bandwidth_bytes_per_s=10660000000, modelled_s=0.0008, share=0.5, bound="cycles")],
     )  # fmt: skip
     common = {
-        "operation": "packed_linear", "type": "bf16", "model": "llama <1b>", "layer": "o_proj", "macs": 4194304,
+        "operation": "packed_linear", "type": "bf16", "model": "llama <1b>", "layer": "o_proj", "macs": 4194304, "elements": 0,
         "moved_bytes": 8396800,
     }  # fmt: skip
     rows = [
@@ -62,3 +63,16 @@ def test_equal_reports_give_equal_bytes() -> None:
 
 def test_numbers_have_four_digits() -> None:
     assert [si(n) for n in (7.25, 1234, 12_345_678, 9.8765e9)] == ["7.25", "1.234 k", "12.35 M", "9.877 G"]
+
+
+def test_an_elementwise_operator_is_rated_in_cycles_per_element_and_not_plotted() -> None:
+    whole = report()
+    found = whole.rows[0].modelled
+    assert found is not None
+    rates = {"macs_per_cycle": None, "macs_per_cycle_floor": None, "peak_share": None}
+    modelled = found.model_copy(update={**rates, "cycles_per_element": 1.25, "cycles_per_element_floor": 1.0})
+    update = {"operation": "norm", "macs": 0, "elements": 2048, "modelled": modelled}
+    elementwise = whole.model_copy(update={"rows": [whole.rows[0].model_copy(update=update)]})
+    text = markdown(elementwise)
+    assert "cycles/element" in text and "| 1.25 | 1.00 |" in text
+    assert "<circle" not in svg(elementwise)
