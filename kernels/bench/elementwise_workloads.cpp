@@ -1,5 +1,6 @@
-// gated_activation: form (silu, gelu or gelu_tanh), m rows of n outputs. rotary_embedding: form (neox
-// or interleaved), m tokens of `heads` queries and `kv_heads` keys of `head` elements, all turned.
+// gated_activation: form (silu, gelu or gelu_tanh), m rows of n outputs. rotary_embedding: form
+// (neox or interleaved), m tokens of `heads` queries and `kv_heads` keys of `head` elements, all
+// turned.
 
 #include <cmath>
 #include <memory>
@@ -42,8 +43,9 @@ Workload gated_activation(const Case& of) {
   return {kernel->name, 0,
           [=] {
             const uint16_t* in = operands->in.data();
-            const GatedActivation call = {activation, n, in, in + n, 2 * n, operands->out.data(), n};
-            (*std::get<GatedActivationKernel*>(kernel->entry))(call, 0, m * activation_blocks(n));
+            const GatedActivation call = {activation,           n, in, in + n, 2 * n,
+                                          operands->out.data(), n};
+            (*std::get<GatedActivationKernel*>(kernel->entry))(call, 0, m* activation_blocks(n));
           },
           m * n};
 }
@@ -70,16 +72,17 @@ Workload rotary_embedding(const Case& of) {
             const int64_t all = (heads + kv_heads) * head;
             const uint16_t* in = operands->in.data();
             uint16_t* out = operands->out.data();
-            const Rotary call = {form == "neox",
-                                 head,
-                                 head,
-                                 {heads, in, all, head, out, all, head},
-                                 {kv_heads, in + heads * head, all, head, out + heads * head, all, head},
-                                 operands->positions.data(),
-                                 operands->more.data(),
-                                 head,
-                                 false};
-            (*std::get<RotaryKernel*>(kernel->entry))(call, 0, m * (heads + kv_heads));
+            const Rotary call = {
+                form == "neox",
+                head,
+                head,
+                {heads, in, all, head, out, all, head},
+                {kv_heads, in + heads * head, all, head, out + heads * head, all, head},
+                operands->positions.data(),
+                operands->more.data(),
+                head,
+                false};
+            (*std::get<RotaryKernel*>(kernel->entry))(call, 0, m*(heads + kv_heads));
           },
           m * (heads + kv_heads) * head};
 }

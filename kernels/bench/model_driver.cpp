@@ -4,7 +4,8 @@
 //   model_driver --list            one line a kernel of the registry, see workload.h
 //   model_driver CALLS CASE...     per case: mark, CALLS calls, mark, 2 * CALLS calls, mark
 //
-// One line of JSON per case: {"case", "kernel", "macs", "elements"}, or {"case", "error"} and no marks.
+// One line of JSON per case: {"case", "kernel", "macs", "elements"}, or {"case", "error"} and no
+// marks.
 
 #include <cstdio>
 
@@ -26,10 +27,9 @@ void trace(const Case& of, const Workload& work, const int64_t* numbers) {
   rvvbench_mark();
   for (int64_t i = 0; i < 2 * calls; ++i) work.call();
   rvvbench_mark();
-  std::printf(
-      "{\"case\": \"%s\", \"kernel\": \"%s\", \"macs\": %lld, \"elements\": %lld}\n",
-      of.text.c_str(), work.kernel.c_str(), static_cast<long long>(work.macs),
-      static_cast<long long>(work.elements));
+  std::printf("{\"case\": \"%s\", \"kernel\": \"%s\", \"macs\": %lld, \"elements\": %lld}\n",
+              of.text.c_str(), work.kernel.c_str(), static_cast<long long>(work.macs),
+              static_cast<long long>(work.elements));
 }
 
 }  // namespace

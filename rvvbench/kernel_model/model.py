@@ -189,9 +189,9 @@ def _counted(
 
 
 def _check_work(case: Case, said: Mapping[str, Any]) -> None:
-    for name, number in (("macs", case.macs), ("elements", case.elements)):
+    for name, what, number in (("macs", "multiply-adds", case.macs), ("elements", "elements", case.elements)):
         if int(said[name]) != number:
-            raise RvvbenchError(f"the driver computes {said[name]} {name} where {number} are meant", where=case.whole)
+            raise RvvbenchError(f"the driver computes {said[name]} {what} where {number} are meant", where=case.whole)
 
 
 def _is_library(function: str) -> bool:

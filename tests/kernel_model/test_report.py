@@ -22,8 +22,8 @@ def report() -> Report:
                   Share(bandwidth_bytes_per_s=10660000000, modelled_s=0.0008, share=0.5, bound="cycles")],
     )  # fmt: skip
     common = {
-        "operation": "packed_linear", "type": "bf16", "model": "llama <1b>", "layer": "o_proj", "macs": 4194304, "elements": 0,
-        "moved_bytes": 8396800,
+        "operation": "packed_linear", "type": "bf16", "model": "llama <1b>", "layer": "o_proj", "macs": 4194304,
+        "elements": 0, "moved_bytes": 8396800,
     }  # fmt: skip
     rows = [
         Row.model_validate({**common, "sizes": {"m": m, "k": 2048}, "case": CASE.format(m),

@@ -11,7 +11,7 @@ from typing import Any
 
 import sgl_kernel
 import torch
-import torch.nn.functional as F
+from torch.nn import functional
 
 TYPES = (torch.bfloat16, torch.float16, torch.float32)
 RELATIVE = {torch.bfloat16: 2.0**-7, torch.float16: 2.0**-10, torch.float32: 2.0**-17}
@@ -55,14 +55,14 @@ def check_norms() -> None:
                 close(what, sgl_kernel.gemma_rmsnorm_cpu(x, w, EPS), rms(wide, one), dtype)
                 close(what, sgl_kernel.gemma3_rmsnorm_cpu(x, w, EPS), rms(wide, one), dtype)
                 close(what, sgl_kernel.l2norm_cpu(x, EPS), rms(wide, 1.0), dtype)
-                gated = rms(wide, w.double()) * F.silu(g.double())
+                gated = rms(wide, w.double()) * functional.silu(g.double())
                 close(what, sgl_kernel.fused_rmsnorm_gated_cpu(x, w, g, EPS), gated, dtype)
                 for bias in (None, b):
-                    exact = F.layer_norm(wide, (n,), w.double(), None if bias is None else bias.double(), EPS)
+                    exact = functional.layer_norm(wide, (n,), w.double(), None if bias is None else bias.double(), EPS)
                     close(what, sgl_kernel.layernorm_cpu(x, w, bias, EPS), exact, dtype)
                     residual = (x * 3).clone()
                     total = wide + residual.double()
-                    exact = F.layer_norm(total, (n,), w.double(), None if bias is None else bias.double(), EPS)
+                    exact = functional.layer_norm(total, (n,), w.double(), None if bias is None else bias.double(), EPS)
                     close(what, sgl_kernel.fused_add_layernorm_cpu(x, residual, w, bias, EPS), exact, dtype)
                     close(what, residual, total, dtype)
                 for fused, factor in (("fused_add_rmsnorm_cpu", w.double()), ("gemma_fused_add_rmsnorm_cpu", one)):
@@ -88,9 +88,9 @@ def check_threads() -> None:
 
 def check_activations() -> None:
     acts: dict[str, Callable[[Tensor], Tensor]] = {
-        "silu_and_mul_cpu": F.silu,
-        "gelu_and_mul_cpu": F.gelu,
-        "gelu_tanh_and_mul_cpu": lambda x: F.gelu(x, approximate="tanh"),
+        "silu_and_mul_cpu": functional.silu,
+        "gelu_and_mul_cpu": functional.gelu,
+        "gelu_tanh_and_mul_cpu": lambda x: functional.gelu(x, approximate="tanh"),
     }
     for dtype in TYPES:
         for shape in ((1, 16384), (3, 130), (2, 3, 64), (46,)):

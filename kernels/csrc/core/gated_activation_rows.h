@@ -59,7 +59,8 @@ class GatedActivationRows {
       vl = Format::lanes(kStepLanes - lane);
       const int64_t column = begin + first_of<Format>(lane);
       Float witness = Format::splat(0.0F, vl);
-      const Streams<3> streams = {{stream(gate + column), stream(up + column), stream(out + column)}};
+      const Streams<3> streams = {
+          {stream(gate + column), stream(up + column), stream(out + column)}};
       for_steps<2>(streams, end - column, width_of<Format>(static_cast<int64_t>(vl)),
                    [&](const auto& places, auto step) __attribute__((always_inline)) {
                      Float a, b, c, d;

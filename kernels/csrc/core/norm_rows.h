@@ -86,8 +86,7 @@ class NormRows {
     static constexpr int kRows = 1;
 
     template <class Where, class Step>
-    SGL_RVV_STEP void load(const Where& places, Step step, Float& a, Float& b,
-                           size_t vl) const {
+    SGL_RVV_STEP void load(const Where& places, Step step, Float& a, Float& b, size_t vl) const {
       Format::load(places.template of<const Element>(0), step, a, b, vl);
     }
   };
@@ -97,8 +96,7 @@ class NormRows {
     static constexpr int kRows = 2;
 
     template <class Where, class Step>
-    SGL_RVV_STEP void load(const Where& places, Step, Float& a, Float& b,
-                           size_t vl) const {
+    SGL_RVV_STEP void load(const Where& places, Step, Float& a, Float& b, size_t vl) const {
       a = Format::load_floats(places.template of<float>(0), vl);
       b = Format::load_floats(places.template of<float>(1), vl);
     }
@@ -109,8 +107,7 @@ class NormRows {
     static constexpr int kRows = 3;
 
     template <class Where, class Step>
-    SGL_RVV_STEP void load(const Where& places, Step step, Float& a, Float& b,
-                           size_t vl) const {
+    SGL_RVV_STEP void load(const Where& places, Step step, Float& a, Float& b, size_t vl) const {
       Format::load(places.template of<const Element>(0), step, a, b, vl);
       Format::store_floats(places.template of<float>(1), a, vl);
       Format::store_floats(places.template of<float>(2), b, vl);
@@ -122,8 +119,7 @@ class NormRows {
     float mean;
 
     template <class Where, class Step>
-    SGL_RVV_STEP void load(const Where& places, Step step, Float& a, Float& b,
-                           size_t vl) const {
+    SGL_RVV_STEP void load(const Where& places, Step step, Float& a, Float& b, size_t vl) const {
       Kept{}.load(places, step, a, b, vl);
       a = Format::subtract(a, mean, vl);
       b = Format::subtract(b, mean, vl);
@@ -157,11 +153,10 @@ class NormRows {
                                  : sum_with_residual<Square>(first, last, sums);
       if (!right) store_residual(first * kNormBlock, end_of(last));
     } else if (layer()) {
-      sum_values<2, Itself>(first, last, sums, KeepingInput{},
-                            [this](int64_t column, int64_t second) -> Streams<3> {
-                              return {{input_from(column), kept_from(column),
-                                       kept_from(column + second)}};
-                            });
+      sum_values<2, Itself>(
+          first, last, sums, KeepingInput{}, [this](int64_t column, int64_t second) -> Streams<3> {
+            return {{input_from(column), kept_from(column), kept_from(column + second)}};
+          });
     } else {
       sum_values<4, Square>(
           first, last, sums, Input{},
@@ -205,15 +200,14 @@ class NormRows {
                [&](int64_t column, int64_t count, Float& first, Float& second, size_t vl)
                    __attribute__((always_inline)) {
                      const auto lanes = static_cast<int64_t>(vl);
-                     for_steps<Steps>(rows(column, second_of<Format>(lanes)), count,
-                                      width_of<Format>(lanes),
-                                      [&](const auto& places, auto step)
-                                          __attribute__((always_inline)) {
-                                            Float a, b;
-                                            values.load(places, step, a, b, vl);
-                                            first = Term::add(first, a, vl);
-                                            second = Term::add(second, b, vl);
-                                          });
+                     for_steps<Steps>(
+                         rows(column, second_of<Format>(lanes)), count, width_of<Format>(lanes),
+                         [&](const auto& places, auto step) __attribute__((always_inline)) {
+                           Float a, b;
+                           values.load(places, step, a, b, vl);
+                           first = Term::add(first, a, vl);
+                           second = Term::add(second, b, vl);
+                         });
                    });
   }
 
@@ -224,41 +218,38 @@ class NormRows {
     bool right = true;
     sum_blocks(
         first_block, last_block, sums,
-        [&](int64_t column, int64_t count, Float& first, Float& second, size_t vl)
-            __attribute__((always_inline)) {
-              const auto lanes = static_cast<int64_t>(vl);
-              const Streams<5> rows = {{input_from(column), residual_from(column),
-                                        kept_from(column), kept_from(column + second_of<Format>(lanes)),
-                                        residual_from(column)}};
-              Float witness = Format::splat(0.0F, vl);
-              for_overlapping_steps<3, Float>(
-                  rows, count, width_of<Format>(lanes),
-                  [&](const auto& places, auto step, Float& a, Float& b)
-                      __attribute__((always_inline)) {
-                        Float c, d;
-                        Format::load(places.template of<const Element>(0), step, a, b, vl);
-                        Format::load(places.template of<const Element>(1), step, c, d, vl);
-                        a = Format::add(a, c, vl);
-                        b = Format::add(b, d, vl);
-                      },
-                  [&](const auto& places, auto step, Float a, Float b)
-                      __attribute__((always_inline)) {
-                        Format::store_floats(places.template of<float>(2), a, vl);
-                        Format::store_floats(places.template of<float>(3), b, vl);
-                        first = Term::add(first, a, vl);
-                        second = Term::add(second, b, vl);
-                        Format::store_sum_quickly(places.template of<Element>(4), step, a, b,
-                                                  witness, vl);
-                      });
-              right = Format::finite(witness, vl) && right;
-            });
+        [&](int64_t column, int64_t count, Float& first, Float& second,
+            size_t vl) __attribute__((always_inline)) {
+          const auto lanes = static_cast<int64_t>(vl);
+          const Streams<5> rows = {{input_from(column), residual_from(column), kept_from(column),
+                                    kept_from(column + second_of<Format>(lanes)),
+                                    residual_from(column)}};
+          Float witness = Format::splat(0.0F, vl);
+          for_overlapping_steps<3, Float>(
+              rows, count, width_of<Format>(lanes),
+              [&](const auto& places, auto step, Float& a, Float& b)
+                  __attribute__((always_inline)) {
+                    Float c, d;
+                    Format::load(places.template of<const Element>(0), step, a, b, vl);
+                    Format::load(places.template of<const Element>(1), step, c, d, vl);
+                    a = Format::add(a, c, vl);
+                    b = Format::add(b, d, vl);
+                  },
+              [&](const auto& places, auto step, Float a, Float b) __attribute__((always_inline)) {
+                Format::store_floats(places.template of<float>(2), a, vl);
+                Format::store_floats(places.template of<float>(3), b, vl);
+                first = Term::add(first, a, vl);
+                second = Term::add(second, b, vl);
+                Format::store_sum_quickly(places.template of<Element>(4), step, a, b, witness, vl);
+              });
+          right = Format::finite(witness, vl) && right;
+        });
     return right;
   }
 
   struct ScaledKept {
     template <class Where, class Step>
-    SGL_RVV_STEP void load(const Where& places, Step step, Float& a, Float& b,
-                           size_t vl) const {
+    SGL_RVV_STEP void load(const Where& places, Step step, Float& a, Float& b, size_t vl) const {
       Kept{}.load(places, step, a, b, vl);
       a = Format::scaled(a, vl);
       b = Format::scaled(b, vl);
@@ -267,9 +258,10 @@ class NormRows {
 
   // The residual anew, exactly, from what was kept.
   void store_residual(int64_t begin, int64_t end) const {
-    store_steps<false>(begin, end, ScaledKept{}, [this](int64_t column, int64_t second) -> Streams<3> {
-      return {{kept_from(column), kept_from(column + second), residual_from(column)}};
-    });
+    store_steps<false>(
+        begin, end, ScaledKept{}, [this](int64_t column, int64_t second) -> Streams<3> {
+          return {{kept_from(column), kept_from(column + second), residual_from(column)}};
+        });
   }
 
   // Makes what follows the row in its last step equal to the mean.
@@ -324,8 +316,7 @@ class NormRows {
     float factor;
 
     template <class Where, class Step>
-    SGL_RVV_STEP void load(const Where& places, Step step, Float& a, Float& b,
-                           size_t vl) const {
+    SGL_RVV_STEP void load(const Where& places, Step step, Float& a, Float& b, size_t vl) const {
       Float c, d;
       values.load(places, step, a, b, vl);
       a = Format::multiply(a, factor, vl);
@@ -353,8 +344,7 @@ class NormRows {
     float factor;
 
     template <class Where, class Step>
-    SGL_RVV_STEP void load(const Where& places, Step step, Float& a, Float& b,
-                           size_t vl) const {
+    SGL_RVV_STEP void load(const Where& places, Step step, Float& a, Float& b, size_t vl) const {
       Float c, d;
       values.load(places, step, a, b, vl);
       a = Format::multiply(a, factor, vl);
@@ -404,16 +394,17 @@ class NormRows {
     if (call_.bias == nullptr) {
       store_steps<true>(begin, end, LayerOutput<false>{{mean}, factor},
                         [this](int64_t column, int64_t second) -> Streams<4> {
-                          return {{kept_from(column), kept_from(column + second), weight_from(column),
-                                   stream(out_ + column)}};
+                          return {{kept_from(column), kept_from(column + second),
+                                   weight_from(column), stream(out_ + column)}};
                         });
     } else {
-      store_steps<true>(begin, end, LayerOutput<true>{{mean}, factor},
-                        [this](int64_t column, int64_t second) -> Streams<5> {
-                          return {{kept_from(column), kept_from(column + second), weight_from(column),
-                                   stream(static_cast<const Element*>(call_.bias) + column),
-                                   stream(out_ + column)}};
-                        });
+      store_steps<true>(
+          begin, end, LayerOutput<true>{{mean}, factor},
+          [this](int64_t column, int64_t second) -> Streams<5> {
+            return {{kept_from(column), kept_from(column + second), weight_from(column),
+                     stream(static_cast<const Element*>(call_.bias) + column),
+                     stream(out_ + column)}};
+          });
     }
   }
 
@@ -431,9 +422,8 @@ class NormRows {
       Float witness = Format::splat(0.0F, vl);
       for_overlapping_steps<1, Float>(
           rows(column, second_of<Format>(lanes)), end - column, width_of<Format>(lanes),
-          [&](const auto& places, auto step, Float& a, Float& b) __attribute__((always_inline)) {
-            values.load(places, step, a, b, vl);
-          },
+          [&](const auto& places, auto step, Float& a, Float& b)
+              __attribute__((always_inline)) { values.load(places, step, a, b, vl); },
           [&](const auto& places, auto step, Float a, Float b) __attribute__((always_inline)) {
             auto* const to = places.template of<Element>(kOut);
             if constexpr (Quickly) {

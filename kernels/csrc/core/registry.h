@@ -47,9 +47,9 @@ struct Tile {
 };
 
 // What computes it, by operation; the alternatives are in the order of Operation.
-using Entry = std::variant<PackedLinearKernel*, RowMajorLinearKernel*, DecodeAttentionKernel*,
-                           ExtendAttentionKernel*, NormKernel*, GatedActivationKernel*,
-                           RotaryKernel*>;
+using Entry =
+    std::variant<PackedLinearKernel*, RowMajorLinearKernel*, DecodeAttentionKernel*,
+                 ExtendAttentionKernel*, NormKernel*, GatedActivationKernel*, RotaryKernel*>;
 
 struct Kernel {
   const char* name;  // what attestation reports; ends in _rvv where it needs V, else in _portable

@@ -75,8 +75,8 @@ class RotaryOf {
     [[nodiscard]] int64_t steps() const { return count * kStepColumns; }
   };
 
-  // body(i, step, vl) for steps of `count` elements from element i on. Steps are the same as those of
-  // copy_turns().
+  // body(i, step, vl) for steps of `count` elements from element i on. Steps are the same as those
+  // of copy_turns().
   template <bool Pairs, class Body>
   static void for_parts(int64_t count, Body body) {
     size_t vl;

@@ -1,8 +1,9 @@
-// Rows in steps of kStepColumns elements, several rows side by side (inputs, outputs, what is kept).
+// Rows in steps of kStepColumns elements, several rows side by side (inputs, outputs, what is
+// kept).
 //
 // On a core that issues in order, a scalar instruction among vector instructions waits for the one
-// before it, and each vector load and store needs an address of its own. So the addresses of a round
-// of steps are made at once, before its vector instructions.
+// before it, and each vector load and store needs an address of its own. So the addresses of a
+// round of steps are made at once, before its vector instructions.
 #pragma once
 
 #include <cstddef>

@@ -22,10 +22,11 @@ Operators (bfloat16 or float16, on the CPU; a bias may be of any floating type):
         residual, residual the sum
     layernorm_cpu(input, weight, bias or None, eps); fused_add_layernorm_cpu(input, residual, weight, bias or None, eps)
     silu_and_mul_cpu, gelu_and_mul_cpu, gelu_tanh_and_mul_cpu(input [..., 2 N]) -> [..., N]
-    rotary_embedding_cpu(positions, query, key, head_size, cos_sin_cache [positions, rotary], is_neox) -> query, key, turned
+    rotary_embedding_cpu(positions, query, key, head_size, cos_sin_cache [positions, rotary], is_neox)
+        -> query, key, turned
 
-These also take float32, and inputs of any number of dimensions with any strides but in the last one. All operands are of
-the input's type (cos_sin_cache may be float32). Norms are of the sum before it is rounded to the residual.
+These also take float32, and inputs of any number of dimensions with any strides but in the last one. All operands are
+of the input's type (cos_sin_cache may be float32). Norms are of the sum before it is rounded to the residual.
 
 `mat2` is the packed weight where `is_packed`, else [N, K], which is then packed anew in every call. A packed weight
 does not carry N: `weight_packed_linear` takes all its 32 * ceil(N / 32) columns for N; the `_out` operator is told N.
