@@ -1,8 +1,8 @@
 // Every norm of the registry against float64, and to the last bit against the other kernels of its
 // type, shared out by blocks or not.
 //
-// The bounds, with g(n) = gamma(n), N columns and `depth` = N / 32 + blocks + 8 additions that a term
-// of a sum goes through:
+// The bounds, with g(n) = gamma(n), N columns and `depth` = N / 32 + blocks + 8 additions that a
+// term of a sum goes through:
 //   RMS    the sum of squares is within g(depth) of itself, so its root's reciprocal within half of
 //          that; with the sum with the residual, the root, the division and the products: g(depth +
 //          8) of the result. silu() is within 2^-18 of itself.
@@ -151,7 +151,8 @@ void check(const Kernel& kernel, const NormOperands& before, const NormOperands&
     const double sigma = std::sqrt(squares / columns + static_cast<double>(1e-5F));
     const double mean_error = gamma(depth) * size / columns;
     double relative = gamma(depth + 8);
-    if (layer) relative += 3.0 * (mean_error + gamma(2) * (size / columns + std::fabs(mean))) / sigma;
+    if (layer)
+      relative += 3.0 * (mean_error + gamma(2) * (size / columns + std::fabs(mean))) / sigma;
     if (problem.kind == NormKind::kRmsGated) relative += 0x1p-18;
     for (int64_t i = 0; i < problem.columns; ++i) {
       const double value = x[static_cast<size_t>(i)];
@@ -205,7 +206,8 @@ void check_special_values(const Kernel& kernel, Type type) {
   const double largest = round_to(type, type == Type::kFp16 ? 60000.0 : 3e38);
   for (const bool residual : {false, true}) {
     for (const int64_t column : {0, 1, 17, 69}) {
-      NormOperands ones(type, {NormKind::kRmsWeight, residual, false, 3, 70, 0.0}, 1, Fence::kAfter);
+      NormOperands ones(type, {NormKind::kRmsWeight, residual, false, 3, 70, 0.0}, 1,
+                        Fence::kAfter);
       for (int64_t row = 0; row < 3; ++row) {
         for (int64_t i = 0; i < 70; ++i) {
           ones.input.set(row, i, row == 2 ? -0.5 : 0.5);
@@ -249,8 +251,8 @@ void check_special_values(const Kernel& kernel, Type type) {
          name + ": beside infinity in the residual");
 }
 
-constexpr int64_t kColumns[] = {1, 2, 15, 16, 31, 32, 33, 63, 64, 65, 100, 511, 513, 2048, 4095,
-                                4096, 4109};
+constexpr int64_t kColumns[] = {1,  2,   15,  16,  31,   32,   33,   63,  64,
+                                65, 100, 511, 513, 2048, 4095, 4096, 4109};
 
 void check_type(Type type) {
   const std::vector<const Kernel*> tested = runnable(Operation::kNorm, type);

@@ -1,6 +1,6 @@
 // Every rotary embedding of the registry against float64, and to the last bit against the other
-// kernels of its type. A result is a product and a fused multiply-add: within gamma(2) of the sum of
-// magnitudes, and within 2^-133 where BF16 loses places.
+// kernels of its type. A result is a product and a fused multiply-add: within gamma(2) of the sum
+// of magnitudes, and within 2^-133 where BF16 loses places.
 
 #include <cmath>
 #include <string>
@@ -56,8 +56,9 @@ struct RotaryOperands {
 
   [[nodiscard]] static RotaryHeads heads(const RowOperand& in, const RowOperand& out,
                                          int64_t count) {
-    return {count, in.data(),          count * in.stride(), in.stride(), out.data(),
-            count * out.stride(), out.stride()};
+    return {count,       in.data(),  count * in.stride(),
+            in.stride(), out.data(), count * out.stride(),
+            out.stride()};
   }
 
   void run(const Kernel& kernel) const {
@@ -75,9 +76,9 @@ struct RotaryOperands {
     const auto entry = std::get<RotaryKernel*>(kernel.entry);
     entry(call, units / 3, units);
     entry(call, 0, units / 3);
-    expect(query.intact() && key.intact() && cache.intact() && query_out.intact() &&
-               key_out.intact(),
-           std::string(kernel.name) + " " + describe(problem) + ": wrote beside an operand");
+    expect(
+        query.intact() && key.intact() && cache.intact() && query_out.intact() && key_out.intact(),
+        std::string(kernel.name) + " " + describe(problem) + ": wrote beside an operand");
   }
 
   void check(const Kernel& kernel, const RowOperand& in, const RowOperand& out,
@@ -105,10 +106,12 @@ struct RotaryOperands {
 };
 
 constexpr RotaryProblem kProblems[] = {
-    {true, 3, 4, 1, 64, 64, false},  {true, 1, 3, 2, 128, 128, false}, {true, 2, 2, 2, 80, 80, false},
-    {true, 4, 1, 1, 96, 32, false},  {true, 2, 3, 1, 64, 64, true},    {true, 2, 5, 1, 70, 34, false},
-    {true, 1, 2, 1, 2, 2, false},    {false, 3, 4, 1, 64, 64, false},  {false, 2, 3, 2, 80, 80, true},
-    {false, 2, 2, 1, 128, 30, false}, {false, 1, 1, 1, 2, 2, false},   {true, 1, 1, 1, 1024, 1024, false},
+    {true, 3, 4, 1, 64, 64, false}, {true, 1, 3, 2, 128, 128, false},
+    {true, 2, 2, 2, 80, 80, false}, {true, 4, 1, 1, 96, 32, false},
+    {true, 2, 3, 1, 64, 64, true},  {true, 2, 5, 1, 70, 34, false},
+    {true, 1, 2, 1, 2, 2, false},   {false, 3, 4, 1, 64, 64, false},
+    {false, 2, 3, 2, 80, 80, true}, {false, 2, 2, 1, 128, 30, false},
+    {false, 1, 1, 1, 2, 2, false},  {true, 1, 1, 1, 1024, 1024, false},
 };
 
 void check_type(Type type) {

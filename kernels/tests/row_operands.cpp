@@ -81,8 +81,8 @@ void expect_within(Type type, double got, double exact, double error, const std:
   const double lowest = round_to(type, exact - error);
   const double highest = round_to(type, exact + error);
   if (!(got >= lowest && got <= highest)) {
-    fail(what + ": got " + std::to_string(got) + ", not within " + std::to_string(lowest) + " and " +
-         std::to_string(highest));
+    fail(what + ": got " + std::to_string(got) + ", not within " + std::to_string(lowest) +
+         " and " + std::to_string(highest));
   }
 }
 

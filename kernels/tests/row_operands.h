@@ -14,8 +14,8 @@ namespace sgl_rvv::tests {
 // To the type, to nearest, ties to even.
 [[nodiscard]] double round_to(Type type, double value);
 
-// Rows of `columns` elements, `gap` elements between them; the last one ends at a fence, or the first
-// begins there. Gaps are filled with a pattern that intact() looks for.
+// Rows of `columns` elements, `gap` elements between them; the last one ends at a fence, or the
+// first begins there. Gaps are filled with a pattern that intact() looks for.
 class RowOperand {
  public:
   RowOperand(Type type, int64_t rows, int64_t columns, int64_t gap, Fence fence);

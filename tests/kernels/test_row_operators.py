@@ -1,4 +1,4 @@
-"""Norms, gated activations and rotary embeddings in the runtime image of this machine; row_in_image.py checks them."""
+"""Norms, gated activations and rotary embeddings in this machine's runtime image; row_in_image.py has the checks."""
 
 from __future__ import annotations
 

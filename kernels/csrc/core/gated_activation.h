@@ -6,8 +6,9 @@
 //   GELU tanh  act(x) = x * (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2
 //                     = x / (1 + exp(-2 sqrt(2 / pi) (x + 0.044715 x^3)))
 //
-// act() is within 2^-18 of these, relative to its value, for |x| <= 10; further down, where act(x)
-// goes to 0, it ends at x * 2^-126 (see sigmoid.h). act(NaN) is NaN, act(-inf) -inf or NaN.
+// act() is within 2^-18 + x^2 2^-23 of these, relative to its value, for |x| <= 10; further down,
+// where act(x) goes to 0, it ends at x * 2^-126 (see sigmoid.h). act(NaN) is NaN, act(-inf) -inf or
+// NaN.
 #pragma once
 
 #include <cstdint>

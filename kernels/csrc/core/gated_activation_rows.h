@@ -57,10 +57,11 @@ class GatedActivationRows {
     size_t vl;
     for (int64_t lane = 0; lane < kStepLanes; lane += static_cast<int64_t>(vl)) {
       vl = Format::lanes(kStepLanes - lane);
-      const int64_t column = begin + 2 * lane;
+      const int64_t column = begin + first_of<Format>(lane);
       Float witness = Format::splat(0.0F, vl);
-      const Streams<3> streams = {{stream(gate + column), stream(up + column), stream(out + column)}};
-      for_steps<2>(streams, end - column, static_cast<int64_t>(2 * vl),
+      const Streams<3> streams = {
+          {stream(gate + column), stream(up + column), stream(out + column)}};
+      for_steps<2>(streams, end - column, width_of<Format>(static_cast<int64_t>(vl)),
                    [&](const auto& places, auto step) __attribute__((always_inline)) {
                      Float a, b, c, d;
                      Format::load(places.template of<const Element>(0), step, a, b, vl);

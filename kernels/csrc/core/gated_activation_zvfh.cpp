@@ -1,5 +1,5 @@
-// Gated activations of FP16, RVV 1.0 with Zvfh. Requires V, Zfh, Zvfh. Alignment: 2 bytes. Modelled: see
-// kernels/README.md.
+// Gated activations of FP16, RVV 1.0 with Zvfh. Requires V, Zfh, Zvfh. Alignment: 2 bytes.
+// Modelled: see kernels/README.md.
 
 #include "core/gated_activation_kernels.h"
 #include "core/gated_activation_rows.h"

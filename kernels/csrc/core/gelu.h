@@ -42,7 +42,8 @@ inline __attribute__((always_inline)) typename Lanes::Float gelu_tanh(typename L
   using C = GeluConstants;
   using Float = typename Lanes::Float;
   const Float square = Lanes::multiply(x, x, vl);
-  const Float slope = Lanes::add(Lanes::multiply(square, C::kTwiceRootCubic, vl), C::kTwiceRoot, vl);
+  const Float slope =
+      Lanes::add(Lanes::multiply(square, C::kTwiceRootCubic, vl), C::kTwiceRoot, vl);
   return Lanes::multiply(x, sigmoid<Lanes>(Lanes::multiply(x, slope, vl), vl), vl);
 }
 

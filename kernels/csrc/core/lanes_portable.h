@@ -168,9 +168,7 @@ struct PortableFp16Format {
   static constexpr float kScale = 1.0F;
   static constexpr bool kEvenOdd = false;
   static float widened(Element value) { return fp16_to_float(value); }
-  static Element rounded(float value) {
-    return std::isnan(value) ? 0x7e00 : float_to_fp16(value);
-  }
+  static Element rounded(float value) { return std::isnan(value) ? 0x7e00 : float_to_fp16(value); }
 };
 
 struct PortableFp32Format {

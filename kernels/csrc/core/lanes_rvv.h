@@ -85,11 +85,11 @@ struct RvvLanes {
   }
   // The number whose exponent is the low bits of a.
   SGL_RVV_LANES Float power_of_two(Float a, size_t vl) {
-    return __riscv_vreinterpret_v_u32m2_f32m2(__riscv_vsll_vx_u32m2_m(
-        all_lanes(vl), __riscv_vreinterpret_v_f32m2_u32m2(a), 23, vl));
+    return __riscv_vreinterpret_v_u32m2_f32m2(
+        __riscv_vsll_vx_u32m2_m(all_lanes(vl), __riscv_vreinterpret_v_f32m2_u32m2(a), 23, vl));
   }
-  // 1 / a for normal a with a normal reciprocal: an estimate r of seven bits with error e = 1 - a r,
-  // then r (1 + e + e^2), which is right to 2^-21.
+  // 1 / a for normal a with a normal reciprocal: an estimate r of seven bits with error e = 1 - a
+  // r, then r (1 + e + e^2), which is right to 2^-21.
   SGL_RVV_LANES Float reciprocal(Float a, size_t vl) {
     const Float r = __riscv_vfrec7_v_f32m2(a, vl);
     const Float e = __riscv_vfrsub_vf_f32m2(multiply(a, r, vl), 1.0F, vl);
@@ -116,9 +116,8 @@ struct RvvBf16 : RvvLanes {
   }
   SGL_RVV_LANES void load(const Element* from, PartStep step, Float& even, Float& odd, size_t vl) {
     const vuint16m2_t zeros = __riscv_vmv_v_x_u16m2(0, 2 * vl);
-    split(
-        __riscv_vreinterpret_v_u16m2_u32m2(__riscv_vle16_v_u16m2_tu(zeros, from, step.count)),
-        even, odd, vl);
+    split(__riscv_vreinterpret_v_u16m2_u32m2(__riscv_vle16_v_u16m2_tu(zeros, from, step.count)),
+          even, odd, vl);
   }
 
   template <class Step>
@@ -232,9 +231,18 @@ struct StoresQuickly {
   }
 };
 
+// The elements of a step that are in its second half.
+SGL_RVV_LANES size_t rest_of(PartStep step) {
+  return step.count > kStepLanes ? step.count - kStepLanes : 0;
+}
+
 // The lanes that a step of pairs fills.
-SGL_RVV_LANES size_t lanes_of_pairs(WholeStep, size_t vl) { return vl; }
-SGL_RVV_LANES size_t lanes_of_pairs(PartStep step, size_t) { return step.count / 2; }
+SGL_RVV_LANES size_t lanes_of_pairs(WholeStep, size_t vl) {
+  return vl;
+}
+SGL_RVV_LANES size_t lanes_of_pairs(PartStep step, size_t) {
+  return step.count / 2;
+}
 
 struct RvvFp32 : RvvLanes, StoresQuickly<RvvFp32> {
   using Element = float;
@@ -243,23 +251,23 @@ struct RvvFp32 : RvvLanes, StoresQuickly<RvvFp32> {
 
   SGL_RVV_LANES void load(const Element* from, WholeStep, Float& first, Float& second, size_t vl) {
     first = load_floats(from, vl);
-    second = load_floats(from + vl, vl);
+    second = load_floats(from + kStepLanes, vl);
   }
   SGL_RVV_LANES void load(const Element* from, PartStep step, Float& first, Float& second,
                           size_t vl) {
     const size_t count = step.count < vl ? step.count : vl;
     first = __riscv_vle32_v_f32m2_tu(splat(0.0F, vl), from, count);
-    second = __riscv_vle32_v_f32m2_tu(splat(0.0F, vl), from + count, step.count - count);
+    second = __riscv_vle32_v_f32m2_tu(splat(0.0F, vl), from + kStepLanes, rest_of(step));
   }
 
   SGL_RVV_LANES void store(Element* to, WholeStep, Float first, Float second, size_t vl) {
     store_floats(to, first, vl);
-    store_floats(to + vl, second, vl);
+    store_floats(to + kStepLanes, second, vl);
   }
   SGL_RVV_LANES void store(Element* to, PartStep step, Float first, Float second, size_t vl) {
     const size_t count = step.count < vl ? step.count : vl;
     store_floats(to, first, count);
-    store_floats(to + count, second, step.count - count);
+    store_floats(to + kStepLanes, second, rest_of(step));
   }
 
   template <class Step>

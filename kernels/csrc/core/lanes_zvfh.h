@@ -13,24 +13,24 @@ struct ZvfhFp16 : RvvLanes, StoresQuickly<ZvfhFp16> {
 
   SGL_RVV_LANES void load(const Element* from, WholeStep, Float& first, Float& second, size_t vl) {
     first = widened(__riscv_vle16_v_f16m1(from, vl), vl);
-    second = widened(__riscv_vle16_v_f16m1(from + vl, vl), vl);
+    second = widened(__riscv_vle16_v_f16m1(from + kStepLanes, vl), vl);
   }
   SGL_RVV_LANES void load(const Element* from, PartStep step, Float& first, Float& second,
                           size_t vl) {
     const vfloat16m1_t zeros = __riscv_vfmv_v_f_f16m1(Element{0}, vl);
     const size_t count = step.count < vl ? step.count : vl;
     first = widened(__riscv_vle16_v_f16m1_tu(zeros, from, count), vl);
-    second = widened(__riscv_vle16_v_f16m1_tu(zeros, from + count, step.count - count), vl);
+    second = widened(__riscv_vle16_v_f16m1_tu(zeros, from + kStepLanes, rest_of(step)), vl);
   }
 
   SGL_RVV_LANES void store(Element* to, WholeStep, Float first, Float second, size_t vl) {
     __riscv_vse16_v_f16m1(to, __riscv_vfncvt_f_f_w_f16m1(first, vl), vl);
-    __riscv_vse16_v_f16m1(to + vl, __riscv_vfncvt_f_f_w_f16m1(second, vl), vl);
+    __riscv_vse16_v_f16m1(to + kStepLanes, __riscv_vfncvt_f_f_w_f16m1(second, vl), vl);
   }
   SGL_RVV_LANES void store(Element* to, PartStep step, Float first, Float second, size_t vl) {
     const size_t count = step.count < vl ? step.count : vl;
     __riscv_vse16_v_f16m1(to, __riscv_vfncvt_f_f_w_f16m1(first, vl), count);
-    __riscv_vse16_v_f16m1(to + count, __riscv_vfncvt_f_f_w_f16m1(second, vl), step.count - count);
+    __riscv_vse16_v_f16m1(to + kStepLanes, __riscv_vfncvt_f_f_w_f16m1(second, vl), rest_of(step));
   }
 
   template <class Step>

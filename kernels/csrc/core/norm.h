@@ -9,11 +9,11 @@
 //
 // The order of additions is the same in all kernels of a type. Column c of a block is added to sum
 // c % 32 of its block, in the order of c, by fused multiply-adds; then two sums each are added to
-// each other (2 i and 2 i + 1 of BF16, i and i + 16 of the others), which leaves kNormSums; then the
-// sums of all blocks, in the order of blocks; and at last halves of the sums (0 to kNormSums / 2
-// first). A row of fewer than kNormSharedColumns columns is one block. So a result depends neither
-// on VLEN nor on the kernel nor on the number of threads, but where silu() is in it. The variance of
-// Layer comes from the deviations, in a second pass.
+// each other (2 i and 2 i + 1 of BF16, i and i + 16 of the others), which leaves kNormSums; then
+// the sums of all blocks, in the order of blocks; and at last halves of the sums (0 to kNormSums /
+// 2 first). A row of fewer than kNormSharedColumns columns is one block. So a result depends
+// neither on VLEN nor on the kernel nor on the number of threads, but where silu() is in it. The
+// variance of Layer comes from the deviations, in a second pass.
 //
 // Rounded once, to nearest even. A BF16 zero is +0, and what is below 2^-110 before it is
 // multiplied by the weight loses places (it is computed 2^16 times smaller, see lanes_rvv.h).

@@ -86,8 +86,7 @@ class NormRows {
     static constexpr int kRows = 1;
 
     template <class Where, class Step>
-    SGL_RVV_STEP void load(const Where& places, Step step, Float& a, Float& b,
-                           size_t vl) const {
+    SGL_RVV_STEP void load(const Where& places, Step step, Float& a, Float& b, size_t vl) const {
       Format::load(places.template of<const Element>(0), step, a, b, vl);
     }
   };
@@ -97,8 +96,7 @@ class NormRows {
     static constexpr int kRows = 2;
 
     template <class Where, class Step>
-    SGL_RVV_STEP void load(const Where& places, Step, Float& a, Float& b,
-                           size_t vl) const {
+    SGL_RVV_STEP void load(const Where& places, Step, Float& a, Float& b, size_t vl) const {
       a = Format::load_floats(places.template of<float>(0), vl);
       b = Format::load_floats(places.template of<float>(1), vl);
     }
@@ -109,8 +107,7 @@ class NormRows {
     static constexpr int kRows = 3;
 
     template <class Where, class Step>
-    SGL_RVV_STEP void load(const Where& places, Step step, Float& a, Float& b,
-                           size_t vl) const {
+    SGL_RVV_STEP void load(const Where& places, Step step, Float& a, Float& b, size_t vl) const {
       Format::load(places.template of<const Element>(0), step, a, b, vl);
       Format::store_floats(places.template of<float>(1), a, vl);
       Format::store_floats(places.template of<float>(2), b, vl);
@@ -122,8 +119,7 @@ class NormRows {
     float mean;
 
     template <class Where, class Step>
-    SGL_RVV_STEP void load(const Where& places, Step step, Float& a, Float& b,
-                           size_t vl) const {
+    SGL_RVV_STEP void load(const Where& places, Step step, Float& a, Float& b, size_t vl) const {
       Kept{}.load(places, step, a, b, vl);
       a = Format::subtract(a, mean, vl);
       b = Format::subtract(b, mean, vl);
@@ -141,7 +137,7 @@ class NormRows {
     }
   };
 
-  // The rows' streams from a column on; `vl` lanes lie between what is kept of a step.
+  // The rows' streams from a column on; `second` is where the second lanes of a step are.
   Stream input_from(int64_t column) const { return stream(input_ + column); }
   Stream residual_from(int64_t column) const { return stream(residual_ + column); }
   Stream kept_from(int64_t column) const { return stream(kept_ + column); }
@@ -157,11 +153,10 @@ class NormRows {
                                  : sum_with_residual<Square>(first, last, sums);
       if (!right) store_residual(first * kNormBlock, end_of(last));
     } else if (layer()) {
-      sum_values<2, Itself>(first, last, sums, KeepingInput{},
-                            [this](int64_t column, int64_t vl) -> Streams<3> {
-                              return {{input_from(column), kept_from(column),
-                                       kept_from(column + vl)}};
-                            });
+      sum_values<2, Itself>(
+          first, last, sums, KeepingInput{}, [this](int64_t column, int64_t second) -> Streams<3> {
+            return {{input_from(column), kept_from(column), kept_from(column + second)}};
+          });
     } else {
       sum_values<4, Square>(
           first, last, sums, Input{},
@@ -172,8 +167,8 @@ class NormRows {
   void add_up_squares(int64_t first, int64_t last, float mean, float* sums) const {
     if (last == norm_blocks(call_.columns)) fill_up(mean);
     sum_values<4, Square>(first, last, sums, Deviation{mean},
-                          [this](int64_t column, int64_t vl) -> Streams<2> {
-                            return {{kept_from(column), kept_from(column + vl)}};
+                          [this](int64_t column, int64_t second) -> Streams<2> {
+                            return {{kept_from(column), kept_from(column + second)}};
                           });
   }
 
@@ -188,7 +183,7 @@ class NormRows {
       for (int64_t block = first_block; block < last_block; ++block) {
         Float first = Format::splat(0.0F, vl);
         Float second = first;
-        const int64_t column = block * kNormBlock + 2 * lane;
+        const int64_t column = block * kNormBlock + first_of<Format>(lane);
         add_block(column, end_of(block + 1) - column, first, second, vl);
         first = Format::add(first, second, vl);
         total = block == first_block ? first : Format::add(total, first, vl);
@@ -204,15 +199,15 @@ class NormRows {
     sum_blocks(first_block, last_block, sums,
                [&](int64_t column, int64_t count, Float& first, Float& second, size_t vl)
                    __attribute__((always_inline)) {
-                     const auto width = static_cast<int64_t>(2 * vl);
-                     for_steps<Steps>(rows(column, width / 2), count, width,
-                                      [&](const auto& places, auto step)
-                                          __attribute__((always_inline)) {
-                                            Float a, b;
-                                            values.load(places, step, a, b, vl);
-                                            first = Term::add(first, a, vl);
-                                            second = Term::add(second, b, vl);
-                                          });
+                     const auto lanes = static_cast<int64_t>(vl);
+                     for_steps<Steps>(
+                         rows(column, second_of<Format>(lanes)), count, width_of<Format>(lanes),
+                         [&](const auto& places, auto step) __attribute__((always_inline)) {
+                           Float a, b;
+                           values.load(places, step, a, b, vl);
+                           first = Term::add(first, a, vl);
+                           second = Term::add(second, b, vl);
+                         });
                    });
   }
 
@@ -223,41 +218,38 @@ class NormRows {
     bool right = true;
     sum_blocks(
         first_block, last_block, sums,
-        [&](int64_t column, int64_t count, Float& first, Float& second, size_t vl)
-            __attribute__((always_inline)) {
-              const auto width = static_cast<int64_t>(2 * vl);
-              const Streams<5> rows = {{input_from(column), residual_from(column),
-                                        kept_from(column), kept_from(column + width / 2),
-                                        residual_from(column)}};
-              Float witness = Format::splat(0.0F, vl);
-              for_overlapping_steps<3, Float>(
-                  rows, count, width,
-                  [&](const auto& places, auto step, Float& a, Float& b)
-                      __attribute__((always_inline)) {
-                        Float c, d;
-                        Format::load(places.template of<const Element>(0), step, a, b, vl);
-                        Format::load(places.template of<const Element>(1), step, c, d, vl);
-                        a = Format::add(a, c, vl);
-                        b = Format::add(b, d, vl);
-                      },
-                  [&](const auto& places, auto step, Float a, Float b)
-                      __attribute__((always_inline)) {
-                        Format::store_floats(places.template of<float>(2), a, vl);
-                        Format::store_floats(places.template of<float>(3), b, vl);
-                        first = Term::add(first, a, vl);
-                        second = Term::add(second, b, vl);
-                        Format::store_sum_quickly(places.template of<Element>(4), step, a, b,
-                                                  witness, vl);
-                      });
-              right = Format::finite(witness, vl) && right;
-            });
+        [&](int64_t column, int64_t count, Float& first, Float& second,
+            size_t vl) __attribute__((always_inline)) {
+          const auto lanes = static_cast<int64_t>(vl);
+          const Streams<5> rows = {{input_from(column), residual_from(column), kept_from(column),
+                                    kept_from(column + second_of<Format>(lanes)),
+                                    residual_from(column)}};
+          Float witness = Format::splat(0.0F, vl);
+          for_overlapping_steps<3, Float>(
+              rows, count, width_of<Format>(lanes),
+              [&](const auto& places, auto step, Float& a, Float& b)
+                  __attribute__((always_inline)) {
+                    Float c, d;
+                    Format::load(places.template of<const Element>(0), step, a, b, vl);
+                    Format::load(places.template of<const Element>(1), step, c, d, vl);
+                    a = Format::add(a, c, vl);
+                    b = Format::add(b, d, vl);
+                  },
+              [&](const auto& places, auto step, Float a, Float b) __attribute__((always_inline)) {
+                Format::store_floats(places.template of<float>(2), a, vl);
+                Format::store_floats(places.template of<float>(3), b, vl);
+                first = Term::add(first, a, vl);
+                second = Term::add(second, b, vl);
+                Format::store_sum_quickly(places.template of<Element>(4), step, a, b, witness, vl);
+              });
+          right = Format::finite(witness, vl) && right;
+        });
     return right;
   }
 
   struct ScaledKept {
     template <class Where, class Step>
-    SGL_RVV_STEP void load(const Where& places, Step step, Float& a, Float& b,
-                           size_t vl) const {
+    SGL_RVV_STEP void load(const Where& places, Step step, Float& a, Float& b, size_t vl) const {
       Kept{}.load(places, step, a, b, vl);
       a = Format::scaled(a, vl);
       b = Format::scaled(b, vl);
@@ -266,17 +258,19 @@ class NormRows {
 
   // The residual anew, exactly, from what was kept.
   void store_residual(int64_t begin, int64_t end) const {
-    store_steps<false>(begin, end, ScaledKept{}, [this](int64_t column, int64_t vl) -> Streams<3> {
-      return {{kept_from(column), kept_from(column + vl), residual_from(column)}};
-    });
+    store_steps<false>(
+        begin, end, ScaledKept{}, [this](int64_t column, int64_t second) -> Streams<3> {
+          return {{kept_from(column), kept_from(column + second), residual_from(column)}};
+        });
   }
 
   // Makes what follows the row in its last step equal to the mean.
   void fill_up(float mean) const {
     const int64_t end = call_.columns;
     const auto vl = static_cast<int64_t>(Format::lanes(kStepLanes));
-    const int64_t first = end / (2 * vl) * (2 * vl);
-    for (int64_t i = end - first; end > first && i < 2 * vl; ++i) {
+    const int64_t size = Format::kEvenOdd ? 2 * vl : kStepColumns;
+    const int64_t first = end / size * size;
+    for (int64_t i = end - first; end > first && i < size; ++i) {
       kept_[first + (Format::kEvenOdd ? i % 2 * vl + i / 2 : i)] = mean;
     }
   }
@@ -322,8 +316,7 @@ class NormRows {
     float factor;
 
     template <class Where, class Step>
-    SGL_RVV_STEP void load(const Where& places, Step step, Float& a, Float& b,
-                           size_t vl) const {
+    SGL_RVV_STEP void load(const Where& places, Step step, Float& a, Float& b, size_t vl) const {
       Float c, d;
       values.load(places, step, a, b, vl);
       a = Format::multiply(a, factor, vl);
@@ -351,8 +344,7 @@ class NormRows {
     float factor;
 
     template <class Where, class Step>
-    SGL_RVV_STEP void load(const Where& places, Step step, Float& a, Float& b,
-                           size_t vl) const {
+    SGL_RVV_STEP void load(const Where& places, Step step, Float& a, Float& b, size_t vl) const {
       Float c, d;
       values.load(places, step, a, b, vl);
       a = Format::multiply(a, factor, vl);
@@ -372,10 +364,10 @@ class NormRows {
   void finish_rms(int64_t begin, int64_t end, float factor) const {
     if (call_.residual != nullptr) {
       using Output = RmsOutput<Kind, Kept>;
-      store_steps<true>(begin, end, Output{{}, factor}, [this](int64_t column, int64_t vl) {
+      store_steps<true>(begin, end, Output{{}, factor}, [this](int64_t column, int64_t second) {
         Streams<Output::kMore + 3> rows;
         rows.rows[0] = kept_from(column);
-        rows.rows[1] = kept_from(column + vl);
+        rows.rows[1] = kept_from(column + second);
         add_operands<Output::kMore>(rows.rows + 2, column);
         return rows;
       });
@@ -401,17 +393,18 @@ class NormRows {
   void finish_layer(int64_t begin, int64_t end, float mean, float factor) const {
     if (call_.bias == nullptr) {
       store_steps<true>(begin, end, LayerOutput<false>{{mean}, factor},
-                        [this](int64_t column, int64_t vl) -> Streams<4> {
-                          return {{kept_from(column), kept_from(column + vl), weight_from(column),
-                                   stream(out_ + column)}};
+                        [this](int64_t column, int64_t second) -> Streams<4> {
+                          return {{kept_from(column), kept_from(column + second),
+                                   weight_from(column), stream(out_ + column)}};
                         });
     } else {
-      store_steps<true>(begin, end, LayerOutput<true>{{mean}, factor},
-                        [this](int64_t column, int64_t vl) -> Streams<5> {
-                          return {{kept_from(column), kept_from(column + vl), weight_from(column),
-                                   stream(static_cast<const Element*>(call_.bias) + column),
-                                   stream(out_ + column)}};
-                        });
+      store_steps<true>(
+          begin, end, LayerOutput<true>{{mean}, factor},
+          [this](int64_t column, int64_t second) -> Streams<5> {
+            return {{kept_from(column), kept_from(column + second), weight_from(column),
+                     stream(static_cast<const Element*>(call_.bias) + column),
+                     stream(out_ + column)}};
+          });
     }
   }
 
@@ -424,13 +417,13 @@ class NormRows {
     size_t vl;
     for (int64_t lane = 0; lane < kStepLanes; lane += static_cast<int64_t>(vl)) {
       vl = Format::lanes(kStepLanes - lane);
-      const int64_t column = begin + 2 * lane;
+      const auto lanes = static_cast<int64_t>(vl);
+      const int64_t column = begin + first_of<Format>(lane);
       Float witness = Format::splat(0.0F, vl);
       for_overlapping_steps<1, Float>(
-          rows(column, static_cast<int64_t>(vl)), end - column, static_cast<int64_t>(2 * vl),
-          [&](const auto& places, auto step, Float& a, Float& b) __attribute__((always_inline)) {
-            values.load(places, step, a, b, vl);
-          },
+          rows(column, second_of<Format>(lanes)), end - column, width_of<Format>(lanes),
+          [&](const auto& places, auto step, Float& a, Float& b)
+              __attribute__((always_inline)) { values.load(places, step, a, b, vl); },
           [&](const auto& places, auto step, Float a, Float b) __attribute__((always_inline)) {
             auto* const to = places.template of<Element>(kOut);
             if constexpr (Quickly) {

@@ -75,15 +75,16 @@ class RotaryOf {
     [[nodiscard]] int64_t steps() const { return count * kStepColumns; }
   };
 
-  // body(i, step, vl) for steps of `count` elements from element i on. Steps are the same as those of
-  // copy_turns().
-  template <class Body>
+  // body(i, step, vl) for steps of `count` elements from element i on. Steps are the same as those
+  // of copy_turns().
+  template <bool Pairs, class Body>
   static void for_parts(int64_t count, Body body) {
     size_t vl;
     for (int64_t lane = 0; lane < kStepLanes; lane += static_cast<int64_t>(vl)) {
       vl = Format::lanes(kStepLanes - lane);
-      const auto width = static_cast<int64_t>(2 * vl);
-      int64_t i = 2 * lane;
+      const auto lanes = static_cast<int64_t>(vl);
+      const int64_t width = Pairs ? 2 * lanes : width_of<Format>(lanes);
+      int64_t i = Pairs ? 2 * lane : first_of<Format>(lane);
       for (; i + width <= count; i += kStepColumns) body(i, WholeStep{}, vl);
       if (i < count) body(i, PartStep{static_cast<size_t>(count - i)}, vl);
     }
@@ -95,11 +96,12 @@ class RotaryOf {
   static bool neox(int64_t rotary, const Heads& heads, const float* cosines, const float* sines) {
     const int64_t pairs = rotary / 2;
     bool right = true;
-    for_parts(pairs, [&](int64_t i, auto step, size_t vl) {
+    for_parts<false>(pairs, [&](int64_t i, auto step, size_t vl) {
+      const int64_t second = i + second_of<Format>(static_cast<int64_t>(vl));
       const Float c = Format::load_floats(cosines + i, vl);
-      const Float d = Format::load_floats(cosines + i + vl, vl);
+      const Float d = Format::load_floats(cosines + second, vl);
       const Float s = Format::load_floats(sines + i, vl);
-      const Float t = Format::load_floats(sines + i + vl, vl);
+      const Float t = Format::load_floats(sines + second, vl);
       Float witness = Format::splat(0.0F, vl);
       const Streams<4> rows = {
           {heads.input(i), heads.input(pairs + i), heads.output(i), heads.output(pairs + i)}};
@@ -129,7 +131,7 @@ class RotaryOf {
   static bool interleaved(int64_t rotary, const Heads& heads, const float* cosines,
                           const float* sines) {
     bool right = true;
-    for_parts(rotary, [&](int64_t i, auto step, size_t vl) {
+    for_parts<true>(rotary, [&](int64_t i, auto step, size_t vl) {
       const Float c = Format::load_floats(cosines + i / 2, vl);
       const Float s = Format::load_floats(sines + i / 2, vl);
       Float witness = Format::splat(0.0F, vl);

@@ -1,8 +1,8 @@
 // Rotary embeddings in plain C++. Requires nothing. Compiled with -ffp-contract=off.
 
-#include "core/rotary_kernels.h"
-#include "core/rotary_heads.h"
 #include "core/lanes_portable.h"
+#include "core/rotary_heads.h"
+#include "core/rotary_kernels.h"
 
 namespace sgl_rvv {
 

@@ -1,9 +1,9 @@
-// Rotary embeddings of FP16, RVV 1.0 with Zvfh. Requires V, Zfh, Zvfh. Alignment: 2 bytes. Modelled: see
-// kernels/README.md.
+// Rotary embeddings of FP16, RVV 1.0 with Zvfh. Requires V, Zfh, Zvfh. Alignment: 2 bytes.
+// Modelled: see kernels/README.md.
 
-#include "core/rotary_kernels.h"
-#include "core/rotary_heads.h"
 #include "core/lanes_zvfh.h"
+#include "core/rotary_heads.h"
+#include "core/rotary_kernels.h"
 
 namespace sgl_rvv {
 

@@ -36,9 +36,9 @@ inline __attribute__((always_inline)) typename Lanes::Float exp_minus(typename L
   const Float square = Lanes::multiply(r, r, vl);
   const Float high = Lanes::add(Lanes::multiply(r, C::kP3, vl), C::kP2, vl);
   const Float low = Lanes::add(Lanes::multiply(r, C::kP1, vl), C::kP0, vl);
-  const Float fraction = Lanes::multiply_add(Lanes::add(Lanes::multiply(r, -1.0F, vl), 1.0F, vl),
-                                             Lanes::multiply_add(low, high, square, vl), square,
-                                             vl);
+  const Float fraction =
+      Lanes::multiply_add(Lanes::add(Lanes::multiply(r, -1.0F, vl), 1.0F, vl),
+                          Lanes::multiply_add(low, high, square, vl), square, vl);
   return Lanes::multiply(fraction, Lanes::power_of_two(shifted, vl), vl);
 }
 

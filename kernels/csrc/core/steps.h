@@ -1,8 +1,9 @@
-// Rows in steps of kStepColumns elements, several rows side by side (inputs, outputs, what is kept).
+// Rows in steps of kStepColumns elements, several rows side by side (inputs, outputs, what is
+// kept).
 //
 // On a core that issues in order, a scalar instruction among vector instructions waits for the one
-// before it, and each vector load and store needs an address of its own. So the addresses of a round
-// of steps are made at once, before its vector instructions.
+// before it, and each vector load and store needs an address of its own. So the addresses of a
+// round of steps are made at once, before its vector instructions.
 #pragma once
 
 #include <cstddef>
@@ -14,6 +15,22 @@ namespace sgl_rvv {
 // Two groups of 16 lanes.
 constexpr int64_t kStepColumns = 32;
 constexpr int64_t kStepLanes = kStepColumns / 2;
+
+// The two groups of a step are its even and odd elements, or its first and second 16. Where a group
+// has fewer than 16 lanes a step is done in parts: that of lanes [lane, lane + vl) begins at
+// first_of(lane), its second group second_of(vl) after that, and it ends at width_of(vl).
+template <class Format>
+constexpr int64_t first_of(int64_t lane) {
+  return Format::kEvenOdd ? 2 * lane : lane;
+}
+template <class Format>
+constexpr int64_t second_of(int64_t vl) {
+  return Format::kEvenOdd ? vl : kStepLanes;
+}
+template <class Format>
+constexpr int64_t width_of(int64_t vl) {
+  return second_of<Format>(vl) + vl;
+}
 
 // All elements of a step, or the first `count` of them.
 struct WholeStep {};

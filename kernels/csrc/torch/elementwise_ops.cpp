@@ -84,8 +84,9 @@ Tensor heads_of(const char* op, const char* name, const Tensor& tensor, int64_t 
 }
 
 RotaryHeads in_and_out(const Tensor& in, const Tensor& out) {
-  return {in.size(1),    in.const_data_ptr(),    in.stride(0), in.stride(1),
-          out.mutable_data_ptr(), out.size(1) * out.size(2), out.size(2)};
+  return {in.size(1),   in.const_data_ptr(),    in.stride(0),
+          in.stride(1), out.mutable_data_ptr(), out.size(1) * out.size(2),
+          out.size(2)};
 }
 
 std::tuple<Tensor, Tensor> rotary_embedding_cpu(const Tensor& positions, const Tensor& query,
@@ -103,10 +104,11 @@ std::tuple<Tensor, Tensor> rotary_embedding_cpu(const Tensor& positions, const T
                    ": cos_sin_cache must be float32 or as query is, but is ",
                    cos_sin_cache.scalar_type());
   const int64_t rotary = cos_sin_cache.size(1);
-  TORCH_CHECK_VALUE(cos_sin_cache.dim() == 2 && rotary % 2 == 0 && rotary <= head_size &&
-                        rotary <= kLargestRotary,
-                    kOp, ": cos_sin_cache must have an even number of columns, at most head_size = ",
-                    head_size, " and ", kLargestRotary, ", but has shape ", cos_sin_cache.sizes());
+  TORCH_CHECK_VALUE(
+      cos_sin_cache.dim() == 2 && rotary % 2 == 0 && rotary <= head_size &&
+          rotary <= kLargestRotary,
+      kOp, ": cos_sin_cache must have an even number of columns, at most head_size = ", head_size,
+      " and ", kLargestRotary, ", but has shape ", cos_sin_cache.sizes());
   check_cpu(kOp, "positions", positions);
   TORCH_CHECK_TYPE(positions.scalar_type() == at::kInt || positions.scalar_type() == at::kLong, kOp,
                    ": positions must be int32 or int64, but is ", positions.scalar_type());

@@ -1,5 +1,5 @@
-// torch.ops.sgl_kernel: norms. Rows are shared out; a few rows of kNormSharedColumns columns or more
-// are each shared out by blocks.
+// torch.ops.sgl_kernel: norms. Rows are shared out; a few rows of kNormSharedColumns columns or
+// more are each shared out by blocks.
 
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
@@ -72,9 +72,8 @@ void run(const char* op, Type type, NormKind kind, const NormTensors& of, const 
          double eps) {
   const Tensor& input = of.input;
   if (input.numel() == 0) return;
-  const RowShape shape =
-      row_shape({&input, &out, of.residual != nullptr ? of.residual : &input,
-                 of.gate != nullptr ? of.gate : &input});
+  const RowShape shape = row_shape({&input, &out, of.residual != nullptr ? of.residual : &input,
+                                    of.gate != nullptr ? of.gate : &input});
   const Kernel& kernel = chosen_kernel(Operation::kNorm, type, shape.rows);
   const auto bytes = static_cast<int64_t>(input.element_size());
   for (int64_t index = 0; index * shape.inner < shape.rows; ++index) {

@@ -60,9 +60,8 @@ void check_written_apart(const char* op, const char* name, const Tensor& written
   TORCH_CHECK_VALUE(at::has_internal_overlap(written) != at::MemOverlap::Yes, op, ": ", name,
                     " must not overlap itself, but has strides ", written.strides());
   const at::MemOverlapStatus status = at::get_overlap_status(written, other);
-  TORCH_CHECK_VALUE(
-      status != at::MemOverlapStatus::Full && status != at::MemOverlapStatus::Partial, op, ": ",
-      name, " must not overlap ", other_name);
+  TORCH_CHECK_VALUE(status != at::MemOverlapStatus::Full && status != at::MemOverlapStatus::Partial,
+                    op, ": ", name, " must not overlap ", other_name);
 }
 
 RowShape row_shape(std::initializer_list<const Tensor*> tensors) {

@@ -28,8 +28,8 @@ void check_per_column(const char* op, const char* name, const at::Tensor& tensor
 void check_written_apart(const char* op, const char* name, const at::Tensor& written,
                          const char* other_name, const at::Tensor& other);
 
-// The rows of a tensor as stretches of rows that lie evenly: all dimensions but the last are walked,
-// the last of them at once where they cannot be joined to fewer.
+// The rows of a tensor as stretches of rows that lie evenly: all dimensions but the last are
+// walked, the last of them at once where they cannot be joined to fewer.
 struct RowShape {
   int64_t rows;
   int64_t inner;  // rows that lie evenly
@@ -41,6 +41,7 @@ struct RowStretch {
   int64_t offset;
   int64_t stride;
 };
-[[nodiscard]] RowStretch row_stretch(const at::Tensor& tensor, const RowShape& shape, int64_t index);
+[[nodiscard]] RowStretch row_stretch(const at::Tensor& tensor, const RowShape& shape,
+                                     int64_t index);
 
 }  // namespace sgl_rvv

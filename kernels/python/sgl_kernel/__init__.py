@@ -29,8 +29,8 @@ Operators (bfloat16 or float16, on the CPU; a bias may be of any floating type):
         residual, residual the sum
     layernorm_cpu(input, weight, bias or None, eps); fused_add_layernorm_cpu(input, residual, weight, bias or None, eps)
     silu_and_mul_cpu, gelu_and_mul_cpu, gelu_tanh_and_mul_cpu(input [..., 2 N]) -> [..., N]
-    rotary_embedding_cpu(positions, query, key, head_size, cos_sin_cache [positions, rotary], is_neox) -> query and key,
-        turned
+    rotary_embedding_cpu(positions, query, key, head_size, cos_sin_cache [positions, rotary], is_neox)
+        -> query, key, turned
 
 These also take float32, and inputs of any number of dimensions with any strides but in the last one. All operands are
 of the input's type (cos_sin_cache may be float32). Norms are of the sum before it is rounded to the residual.
