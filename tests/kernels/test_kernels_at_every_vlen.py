@@ -94,13 +94,18 @@ def test_every_kernel_is_right_to_the_last_bit_with_agnostic_tails_of_ones(
 
 
 def test_the_rvv_kernels_are_the_ones_that_are_dispatched(programs: Programs) -> None:
-    report = verdict(emulated(programs.riscv64, f"rv64,v=true,vlen=256,zfh=true,zvfh=true,{ALL_ONES}"))
+    cpu = f"rv64,v=true,vlen=256,zfh=true,zvfh=true,{ALL_ONES}"
+    # What is dispatched is said whatever is tested.
+    report = verdict(emulated(programs.riscv64, cpu, "--kernel", "packed_linear_bf16_m1_npair_rvv"))
     rows = {int(m): name for m, name in report["dispatch"]["packed_linear_bf16"].items()}
     assert {m: rows[m] for m in range(1, 7)} == {m: f"packed_linear_bf16_m{m}_npair_rvv" for m in range(1, 7)}
     assert {rows[m] for m in rows if m > 6} == {"packed_linear_bf16_npair_blocked_rvv"}
     assert report["dispatch"]["packed_linear_fp16"]["1"] == "packed_linear_fp16_m1_widening_zvfh_rvv"
     assert report["dispatch"]["row_major_linear_bf16"]["1"] == "row_major_linear_bf16_along_k_rvv"
     assert report["dispatch"]["row_major_linear_fp16"]["1"] == "row_major_linear_fp16_along_k_zvfh_rvv"
+    dispatched = [name for group in report["dispatch"].values() for name in group.values()]
+    assert all(name.endswith("_rvv") for name in dispatched), dispatched
+    assert report["dispatch"]["int8_linear"]["4"] == "int8_linear_m4_grouped_rvv"
     for operation, technique in (
         ("decode_attention_int8", "tiled"),
         ("extend_attention_int8", "tiled"),
