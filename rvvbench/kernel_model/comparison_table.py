@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rvvbench.kernel_model.report import Comparison, Modelled, Row
-from rvvbench.kernel_model.table import si, sizes, table
+from rvvbench.kernel_model.table import rate_text, rates_of, si, sizes, table
 
 NOTE = """\
 Modelled, not measured: the operators of two libraries, each called by torch on one thread in the runtime image;
@@ -14,9 +14,11 @@ library calls of others is not counted. `speed` is the other's cycles over ours.
 - other: {other} (SHA-256 {other_sha256})"""
 
 HEADER = (
-    "shape", "", "ours instructions", "other instructions", "ours cycles", "other cycles", "ours MACs/cycle",
-    "other MACs/cycle", "speed",
+    "shape", "", "ours instructions", "other instructions", "ours cycles", "other cycles", "ours {}",
+    "other {}", "speed",
 )  # fmt: skip
+UNIT = "MACs/cycle"
+ELEMENTWISE_UNIT = "cycles/element"
 
 
 def markdown(comparison: Comparison) -> str:
@@ -38,7 +40,9 @@ def markdown(comparison: Comparison) -> str:
     pairs = list(zip(ours.rows, other.rows, strict=True))
     for operation, kind in dict.fromkeys((row.operation, row.type) for row, _ in pairs):
         lines = [_cells(*pair) for pair in pairs if (pair[0].operation, pair[0].type) == (operation, kind)]
-        parts += [f"## {operation}, {kind}\n", table(HEADER, lines), ""]
+        unit = ELEMENTWISE_UNIT if any(row.elements for row, _ in pairs if row.operation == operation) else UNIT
+        header = [name.format(unit) for name in HEADER]
+        parts += [f"## {operation}, {kind}\n", table(header, lines), ""]
     return "\n".join(parts)
 
 
@@ -57,4 +61,4 @@ def _cells(ours: Row, other: Row) -> list[str]:
 
 
 def _rate(modelled: Modelled | None) -> str:
-    return f"{modelled.macs_per_cycle:.2f}" if modelled and modelled.macs_per_cycle is not None else "-"
+    return rate_text(rates_of(modelled)[0]) if modelled else "-"

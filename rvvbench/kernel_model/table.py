@@ -67,21 +67,21 @@ def cells(row: Row) -> list[str]:
         si(found.instructions),
         si(found.cycles_in_order),
         si(found.cycles_floor),
-        *(_rate(rate) for rate in _rates_of(found)),
+        *(rate_text(rate) for rate in rates_of(found)),
         si(row.moved_bytes),
         f"{found.l1_loaded_bytes / row.moved_bytes:.2f} x",
         *roofs,
     ]
 
 
-def _rates_of(found: Modelled) -> tuple[float | None, float | None]:
+def rates_of(found: Modelled) -> tuple[float | None, float | None]:
     """Cycles per element of an elementwise operator, multiply-adds per cycle of another; then those of the floor."""
     if found.cycles_per_element is not None:
         return found.cycles_per_element, found.cycles_per_element_floor
     return found.macs_per_cycle, found.macs_per_cycle_floor
 
 
-def _rate(rate: float | None) -> str:
+def rate_text(rate: float | None) -> str:
     return "-" if rate is None else f"{rate:.2f}"
 
 
@@ -116,6 +116,6 @@ def _rates(rows: Sequence[Row]) -> str:
     lines = []
     for layer in dict.fromkeys((row.model, row.layer, row.sizes["k"]) for row in rows):
         found = {row.sizes["m"]: row.modelled for row in rows if (row.model, row.layer, row.sizes["k"]) == layer}
-        rates = [_rate(one.macs_per_cycle) if (one := found.get(m)) else "-" for m in by_m]
+        rates = [rate_text(one.macs_per_cycle) if (one := found.get(m)) else "-" for m in by_m]
         lines.append([layer[0], f"{layer[1]}, K={layer[2]}", *rates])
     return table(["model", "layer", *(f"M={m}" for m in by_m)], lines)
