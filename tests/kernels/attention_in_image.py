@@ -160,7 +160,8 @@ def check_extend(arguments: Arguments) -> None:
 def refused(operator: Any, arguments: Arguments, changes: Arguments, error: type[Exception], name: str) -> None:
     """The call with `changes` raises `error` that names the argument and writes nothing."""
     changed = arguments | changes
-    before = {key: value.clone() for key, value in changed.items() if isinstance(value, torch.Tensor)}
+    tensors = {key: value for key, value in changed.items() if isinstance(value, torch.Tensor) and value.is_cpu}
+    before = {key: value.clone() for key, value in tensors.items()}
     try:
         operator(*changed.values())
     except error as raised:
@@ -182,6 +183,7 @@ def refuse_decode() -> None:
     good = decode_arguments()
     row = int(good["req_pool_indices"][1])
     query, output = good["query"], good["output"]
+    wide = torch.randn(*good["k_cache"].shape[:-1], 96).to(query.dtype)
     cases: list[tuple[Arguments, type[Exception], str]] = [
         ({"query": query.float()}, TypeError, "query"),
         ({"k_cache": good["k_cache"].half()}, TypeError, "k_cache"),
@@ -205,7 +207,13 @@ def refuse_decode() -> None:
         ({"seq_lens": with_value(good["seq_lens"], 0, 73)}, IndexError, "seq_lens[0]"),
         ({"seq_lens": with_value(good["seq_lens"], 0, -1)}, IndexError, "seq_lens[0]"),
         ({"seq_lens": good["seq_lens"][:2]}, ValueError, "seq_lens"),
+        ({"k_cache": wide[..., :64], "v_cache": wide[..., 32:]}, ValueError, "k_cache must not overlap v_cache"),
+        ({"seq_lens": good["seq_lens"].to("meta")}, ValueError, "one device"),
+        ({"attn_logits": torch.tensor(1.0)}, ValueError, "attn_logits must have shape"),
         ({"logit_cap": -1.0}, ValueError, "logit_cap"),
+        ({"logit_cap": 1e-50}, ValueError, "logit_cap"),
+        ({"logit_cap": 1e10}, ValueError, "logit_cap"),
+        ({"sm_scale": 1e39}, ValueError, "sm_scale"),
         ({"sm_scale": float("nan")}, ValueError, "sm_scale"),
         ({"query": query[:, :7], "output": output[:, :7]}, ValueError, "7 heads"),
     ]
@@ -216,8 +224,12 @@ def refuse_decode() -> None:
 def refuse_extend() -> None:
     op = torch.ops.sgl_kernel.extend_attention_cpu
     good = extend_arguments()
+    fused = torch.randn(44, 12, 64).bfloat16()
+    inside = {"q_extend": fused[:, :8], "k_extend": fused[:, 8:10], "v_extend": fused[:, 10:]}
     cases: list[tuple[Arguments, type[Exception], str]] = [
         ({"o_extend": good["q_extend"]}, ValueError, "o_extend must not overlap q_extend"),
+        (inside | {"o_extend": fused[:, 1:9]}, ValueError, "o_extend must not overlap q_extend"),
+        (inside | {"q_extend": good["q_extend"], "o_extend": fused[:, 2:10]}, ValueError, "overlap k_extend"),
         ({"k_extend": good["k_extend"].half()}, TypeError, "k_extend"),
         ({"v_buffer": good["v_buffer"][:, :1]}, ValueError, "v_buffer"),
         ({"req_to_token": with_value(good["req_to_token"], (1, 32), 40)}, IndexError, "req_to_token[1, 32]"),
@@ -244,6 +256,14 @@ def strided(arguments: Arguments, *names: str) -> Arguments:
     return changed
 
 
+def one_buffer(arguments: Arguments) -> None:
+    """Queries, keys, values and the output lie in between each other's rows and do not overlap."""
+    names = ("q_extend", "o_extend", "k_extend", "v_extend")
+    fused = torch.cat([arguments[name] for name in names], 1)
+    heads = [arguments[name].shape[1] for name in names]
+    check_extend(arguments | dict(zip(names, fused.split(heads, 1), strict=True)))
+
+
 def main() -> int:
     both = (torch.bfloat16, torch.float16)
     for threads, dtype, index in itertools.product((1, 2, 8), both, (torch.int32, torch.int64)):
@@ -255,6 +275,7 @@ def main() -> int:
     check_decode(strided(decode_arguments(), "query", "k_cache", "v_cache", "output", "key", "value"))
     names = ("q_extend", "k_extend", "v_extend", "o_extend", "k_buffer", "v_buffer")
     check_extend(strided(extend_arguments(), *names))
+    one_buffer(extend_arguments())
     refuse_decode()
     refuse_extend()
     torch.library.opcheck(torch.ops.sgl_kernel.decode_attention_cpu.default, tuple(decode_arguments().values()))

@@ -150,6 +150,7 @@ def check_refusals() -> None:
     positions, cache = torch.arange(3), torch.randn(8, 32).bfloat16()
     norm, add, gate = sgl_kernel.rmsnorm_cpu, sgl_kernel.fused_add_rmsnorm_cpu, sgl_kernel.fused_rmsnorm_gated_cpu
     silu, turn = sgl_kernel.silu_and_mul_cpu, sgl_kernel.rotary_embedding_cpu
+    layer, wide = sgl_kernel.fused_add_layernorm_cpu, torch.randn(3, 128).bfloat16()
     wrong: tuple[tuple[type[Exception], str, Callable[[], Any]], ...] = (
         (TypeError, "input must be bfloat16, float16 or float32, but is Int", lambda: norm(x.int(), w, EPS)),
         (TypeError, "weight is Float but input is BFloat16", lambda: norm(x, w.float(), EPS)),
@@ -157,6 +158,12 @@ def check_refusals() -> None:
         (ValueError, "input must have at least 2 dimensions", lambda: norm(w, w, EPS)),
         (ValueError, "input must have adjacent elements", lambda: norm(x.T.contiguous().T, w, EPS)),
         (ValueError, "residual must not overlap input", lambda: add(x, x, w, EPS)),
+        (ValueError, "residual must not overlap input", lambda: add(wide[:, :64], wide[:, 32:96], w, EPS)),
+        (ValueError, "input must not overlap weight", lambda: add(wide[:, :64], x.clone(), wide[1, :64], EPS)),
+        (ValueError, "must not overlap itself", lambda: add(x.clone(), wide.as_strided((3, 64), (32, 1)), w, EPS)),
+        (ValueError, "residual must not overlap weight", lambda: layer(x, wide[:, :64], wide[0, :64], None, EPS)),
+        (ValueError, "residual must not overlap bias", lambda: layer(x, wide[:, :64], w, wide[0, :64], EPS)),
+        (ValueError, "one device", lambda: norm(x, w.to("meta"), EPS)),
         (ValueError, r"residual must have shape \[3, 64\]", lambda: add(x, x[:2].clone(), w, EPS)),
         (ValueError, "input must not overlap itself", lambda: add(x[:1].expand(3, -1), x.clone(), w, EPS)),
         (TypeError, "gate is Half but input is BFloat16", lambda: gate(x, w, x.half(), EPS)),

@@ -23,13 +23,18 @@ struct AttentionSizes {
   int64_t head;    // a multiple of kHeadStep
   int64_t head_v;  // likewise
   float scale;
-  float cap;  // 0: none
+  float cap;  // 0: none; else kLeastLogitCap to kLargestLogitCap
 
   [[nodiscard]] int64_t group() const { return heads / kv_heads; }
 };
 
 constexpr int64_t kHeadStep = 8;
 constexpr int64_t kLargestHead = 512;
+
+// A capped score is cap * tanh(score / cap), computed with an error of about 2^-23 cap: larger caps
+// would lose the scores, smaller ones their reciprocal. Models have 30 to 50.
+constexpr float kLeastLogitCap = 0x1p-20F;
+constexpr float kLargestLogitCap = 4096.0F;
 
 // Rows of 16-bit elements by token and head; unit stride within a row.
 struct QueryRows {

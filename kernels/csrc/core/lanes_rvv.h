@@ -206,7 +206,11 @@ struct RvvBf16 : RvvLanes {
 
 // What RvvBf16 has beside load() and store(), where store() itself is quick and nothing is scaled.
 template <class Format>
-struct StoresQuickly {
+class StoresQuickly {
+  friend Format;
+  StoresQuickly() = default;
+
+ public:
   template <class Float>
   SGL_RVV_LANES Float scaled(Float value, size_t) {
     return value;

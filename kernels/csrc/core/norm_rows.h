@@ -172,22 +172,23 @@ class NormRows {
                           });
   }
 
-  // The kNormSums sums of blocks [first, last): add_block(column, count, first, second, vl) adds
-  // `count` columns.
+  // The kNormSums sums of blocks [first, last), one at least: add_block(column, count, first,
+  // second, vl) adds `count` columns.
   template <class AddBlock>
   void sum_blocks(int64_t first_block, int64_t last_block, float* sums, AddBlock add_block) const {
     size_t vl;
     for (int64_t lane = 0; lane < kStepLanes; lane += static_cast<int64_t>(vl)) {
       vl = Format::lanes(kStepLanes - lane);
       Float total;
-      for (int64_t block = first_block; block < last_block; ++block) {
+      int64_t block = first_block;
+      do {
         Float first = Format::splat(0.0F, vl);
         Float second = first;
         const int64_t column = block * kNormBlock + first_of<Format>(lane);
         add_block(column, end_of(block + 1) - column, first, second, vl);
         first = Format::add(first, second, vl);
         total = block == first_block ? first : Format::add(total, first, vl);
-      }
+      } while (++block < last_block);
       Format::store_floats(sums + lane, total, vl);
     }
   }

@@ -93,7 +93,7 @@ struct Places {
   uintptr_t at[Count];
 
   template <class Element>
-  SGL_RVV_STEP Element* of(int row) const {
+  [[nodiscard]] SGL_RVV_STEP Element* of(int row) const {
     return reinterpret_cast<Element*>(at[row]);
   }
 };

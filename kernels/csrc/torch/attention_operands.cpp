@@ -1,12 +1,12 @@
 #include "torch/attention_operands.h"
 
-#include <ATen/MemoryOverlap.h>
 #include <ATen/Parallel.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "torch/operands.h"
+#include "torch/overlap.h"
 
 namespace sgl_rvv {
 
@@ -66,14 +66,9 @@ void check_adjacent(const char* op, const Named& of) {
 }
 
 void check_written(const char* op, const Named& written, std::initializer_list<Named> others) {
-  TORCH_CHECK_VALUE(at::has_internal_overlap(written.tensor) != at::MemOverlap::Yes, op, ": ",
-                    written.name, " must not overlap itself, but has strides ",
-                    written.tensor.strides());
+  check_no_self_overlap(op, written.name, written.tensor);
   for (const Named& other : others) {
-    const at::MemOverlapStatus status = at::get_overlap_status(written.tensor, other.tensor);
-    TORCH_CHECK_VALUE(
-        status != at::MemOverlapStatus::Full && status != at::MemOverlapStatus::Partial, op, ": ",
-        written.name, " must not overlap ", other.name);
+    check_no_overlap(op, written.name, written.tensor, other.name, other.tensor);
   }
 }
 
@@ -130,9 +125,12 @@ AttentionSizes sizes_of(const char* op, const Tensor& query, const Tensor& keys,
                       ": a head must have a multiple of ", kHeadStep, " elements up to ",
                       kLargestHead, ", but there is one of ", head);
   }
-  TORCH_CHECK_VALUE(std::isfinite(sm_scale), op, ": sm_scale must be finite, but is ", sm_scale);
-  TORCH_CHECK_VALUE(std::isfinite(logit_cap) && logit_cap >= 0, op,
-                    ": logit_cap must be 0 (none) or positive, but is ", logit_cap);
+  TORCH_CHECK_VALUE(std::isfinite(sizes.scale), op, ": sm_scale must be a finite float32, but is ",
+                    sm_scale);
+  TORCH_CHECK_VALUE(
+      logit_cap == 0 || (sizes.cap >= kLeastLogitCap && sizes.cap <= kLargestLogitCap), op,
+      ": logit_cap must be 0 (none) or from ", kLeastLogitCap, " to ", kLargestLogitCap,
+      ", but is ", logit_cap);
   return sizes;
 }
 

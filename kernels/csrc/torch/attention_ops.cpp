@@ -53,13 +53,13 @@ void decode_attention_cpu(const Tensor& query, const Tensor& k_cache, const Tens
   check_rows(kOp, {"output", output}, query, sequences, sizes.heads, sizes.head_v);
   check_rows(kOp, {"key", key}, query, sequences, sizes.kv_heads, sizes.head);
   check_rows(kOp, {"value", value}, query, sequences, sizes.kv_heads, sizes.head_v);
+  check_logits(kOp, attn_logits, sequences, sizes);
   for (const Named& written : {Named{"k_cache", k_cache},
                                {"v_cache", v_cache},
                                {"output", output},
                                {"attn_logits", attn_logits}}) {
     check_adjacent(kOp, written);
   }
-  check_logits(kOp, attn_logits, sequences, sizes);
   check_written(kOp, {"output", output},
                 {{"query", query},
                  {"key", key},

@@ -295,8 +295,8 @@ void decode_attention_int8_cpu(const Tensor& query, const Tensor& k_cache, const
   check_new_rows(kOp, {"key", key}, query, sequences, sizes.kv_heads, sizes.head);
   check_new_rows(kOp, {"value", value}, query, sequences, sizes.kv_heads, sizes.head_v);
   check_adjacent(kOp, {"output", output});
-  check_adjacent(kOp, {"attn_logits", attn_logits});
   check_logits(kOp, attn_logits, sequences, sizes);
+  check_adjacent(kOp, {"attn_logits", attn_logits});
   check_scale_buf(kOp, {"k_scale_buf", k_scale_buf}, slots_end, sizes.kv_heads);
   check_scale_buf(kOp, {"v_scale_buf", v_scale_buf}, slots_end, sizes.kv_heads);
   check_apart(kOp,

@@ -163,6 +163,10 @@ Tensor layer(const char* op, const Tensor& input, const Tensor* residual, const 
   }
   check_per_column(op, "weight", weight, input);
   if (given(bias) != nullptr) check_per_column(op, "bias", *bias, input);
+  if (residual != nullptr) {
+    check_written_apart(op, "residual", *residual, "weight", weight);
+    if (given(bias) != nullptr) check_written_apart(op, "residual", *residual, "bias", *bias);
+  }
   Tensor out = like_rows(input);
   run(op, type, NormKind::kLayer, {input, residual, nullptr, &weight, given(bias)}, out, eps);
   return out;

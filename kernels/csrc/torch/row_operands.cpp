@@ -1,8 +1,7 @@
 #include "torch/row_operands.h"
 
-#include <ATen/MemoryOverlap.h>
-
 #include "torch/operands.h"
+#include "torch/overlap.h"
 
 namespace sgl_rvv {
 namespace {
@@ -57,11 +56,8 @@ void check_per_column(const char* op, const char* name, const Tensor& tensor, co
 
 void check_written_apart(const char* op, const char* name, const Tensor& written,
                          const char* other_name, const Tensor& other) {
-  TORCH_CHECK_VALUE(at::has_internal_overlap(written) != at::MemOverlap::Yes, op, ": ", name,
-                    " must not overlap itself, but has strides ", written.strides());
-  const at::MemOverlapStatus status = at::get_overlap_status(written, other);
-  TORCH_CHECK_VALUE(status != at::MemOverlapStatus::Full && status != at::MemOverlapStatus::Partial,
-                    op, ": ", name, " must not overlap ", other_name);
+  check_no_self_overlap(op, name, written);
+  check_no_overlap(op, name, written, other_name, other);
 }
 
 RowShape row_shape(std::initializer_list<const Tensor*> tensors) {

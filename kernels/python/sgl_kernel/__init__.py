@@ -32,8 +32,8 @@ Operators (bfloat16 or float16, on the CPU; a bias may be of any floating type):
     rotary_embedding_cpu(positions, query, key, head_size, cos_sin_cache [positions, rotary], is_neox)
         -> query, key, turned
 
-These also take float32, and inputs of any number of dimensions with any strides but in the last one. All operands are
-of the input's type (cos_sin_cache may be float32). Norms are of the sum before it is rounded to the residual.
+These also take float32, and inputs of two dimensions and more (activations: one) with any strides but in the last one.
+All operands are of the input's type (cos_sin_cache may be float32). Norms are of the sum before it is rounded to the residual.
 
 `mat2` is the packed weight where `is_packed`, else [N, K], which is then packed anew in every call. A packed weight
 does not carry N: `weight_packed_linear` takes all its 32 * ceil(N / 32) columns for N; the `_out` operator is told N.
@@ -64,6 +64,11 @@ round(x * (1 / scale)) within -127 and 127, ties to even in every rounding mode;
 a = max |x| of the row and the scale a / 127, both FP32, and codes 0 with the scale 1 where a < 2^-100. New rows that
 are int8 already are copied and need a static scale. ValueError, and nothing is written: a new row with a NaN or an
 infinity, a scale of another kind than these, a scale that is read from a buffer and is not finite.
+
+What is written must not overlap what is read, not even view in view; views between each other's rows are no overlap.
+Extending leaves rows of tokens that no sequence covers as they are. No operator has a gradient, nor tells autograd what
+it wrote: call them under `torch.no_grad()`. After a fork, as with torch itself, a child whose parent has used several
+threads must set `torch.set_num_threads(1)` first.
 
 `attestation()` counts what quantised the new rows as the operation `store_kv`.
 """

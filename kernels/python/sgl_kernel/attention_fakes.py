@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from sgl_kernel.fake import register_fake
+
 
 def register() -> None:
     """Register the fakes; once for each process."""
@@ -13,7 +15,7 @@ def register() -> None:
         "decode_attention_int8_cpu",
         "extend_attention_int8_cpu",
     ):
-        torch.library.register_fake(f"sgl_kernel::{name}", writes_only)
+        register_fake(name, writes_only)
 
 
 def writes_only(*args: torch.Tensor | int | float) -> None:

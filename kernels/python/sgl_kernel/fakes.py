@@ -8,16 +8,17 @@ from __future__ import annotations
 import torch
 
 from sgl_kernel import attention_fakes, int8_fakes, row_fakes
+from sgl_kernel.fake import register_fake
 
 BLOCK_COLUMNS = 32
 
 
 def register() -> None:
     """Register the fakes; once for each process."""
-    torch.library.register_fake("sgl_kernel::convert_weight_packed", convert_weight_packed)
-    torch.library.register_fake("sgl_kernel::weight_packed_linear", weight_packed_linear)
-    torch.library.register_fake("sgl_kernel::weight_packed_linear_out", weight_packed_linear_out)
-    torch.library.register_fake("sgl_kernel::linear_rowmajor", linear_rowmajor)
+    register_fake("convert_weight_packed", convert_weight_packed)
+    register_fake("weight_packed_linear", weight_packed_linear)
+    register_fake("weight_packed_linear_out", weight_packed_linear_out)
+    register_fake("linear_rowmajor", linear_rowmajor)
     attention_fakes.register()
     int8_fakes.register()
     row_fakes.register()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import torch
 
+from sgl_kernel.fake import register_fake
+
 
 def register() -> None:
     """Register the fakes; once for each process."""
-    torch.library.register_fake("sgl_kernel::per_token_quant_int8_cpu", per_token_quant_int8_cpu)
-    torch.library.register_fake("sgl_kernel::int8_scaled_mm_cpu", int8_scaled_mm_cpu)
-    torch.library.register_fake("sgl_kernel::int8_scaled_mm_with_quant", int8_scaled_mm_with_quant)
+    register_fake("per_token_quant_int8_cpu", per_token_quant_int8_cpu)
+    register_fake("int8_scaled_mm_cpu", int8_scaled_mm_cpu)
+    register_fake("int8_scaled_mm_with_quant", int8_scaled_mm_with_quant)
 
 
 def per_token_quant_int8_cpu(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import torch
 
+from sgl_kernel.fake import register_fake
+
 
 def register() -> None:
     """Register the fakes; once for each process."""
     for name in ("rmsnorm", "gemma_rmsnorm", "gemma3_rmsnorm", "l2norm", "layernorm", "fused_rmsnorm_gated"):
-        torch.library.register_fake(f"sgl_kernel::{name}_cpu", like_input)
-    torch.library.register_fake("sgl_kernel::fused_add_layernorm_cpu", like_input)
+        register_fake(f"{name}_cpu", like_input)
+    register_fake("fused_add_layernorm_cpu", like_input)
     for name in ("fused_add_rmsnorm", "gemma_fused_add_rmsnorm"):
-        torch.library.register_fake(f"sgl_kernel::{name}_cpu", writes_only)
+        register_fake(f"{name}_cpu", writes_only)
     for name in ("silu", "gelu", "gelu_tanh"):
-        torch.library.register_fake(f"sgl_kernel::{name}_and_mul_cpu", half_of_input)
-    torch.library.register_fake("sgl_kernel::rotary_embedding_cpu", rotary_embedding)
+        register_fake(f"{name}_and_mul_cpu", half_of_input)
+    register_fake("rotary_embedding_cpu", rotary_embedding)
 
 
 def like_input(input: torch.Tensor, *args: torch.Tensor | float | None) -> torch.Tensor:
