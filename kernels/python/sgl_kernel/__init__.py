@@ -33,7 +33,8 @@ Operators (bfloat16 or float16, on the CPU; a bias may be of any floating type):
         -> query, key, turned
 
 These also take float32, and inputs of two dimensions and more (activations: one) with any strides but in the last one.
-All operands are of the input's type (cos_sin_cache may be float32). Norms are of the sum before it is rounded to the residual.
+All operands are of the input's type (cos_sin_cache may be float32). Norms are of the sum before it is rounded to the
+residual.
 
 `mat2` is the packed weight where `is_packed`, else [N, K], which is then packed anew in every call. A packed weight
 does not carry N: `weight_packed_linear` takes all its 32 * ceil(N / 32) columns for N; the `_out` operator is told N.
