@@ -10,7 +10,11 @@ namespace {
 #if defined(__riscv)
 
 constexpr int kModes = 5;  // nearest even, to zero, down, up, nearest away from zero
-constexpr int kFixedModes = 4;
+
+// Without V there is no mode of fixed-point arithmetic.
+int fixed_modes() {
+  return cpu_features().has(kRvv) ? 4 : 1;
+}
 
 int floating_mode() {
   int mode;
@@ -43,7 +47,10 @@ void set_fixed_mode(int mode) {
 
 constexpr int kRoundings[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
 constexpr int kModes = 4;
-constexpr int kFixedModes = 1;
+
+int fixed_modes() {
+  return 1;
+}
 
 int floating_mode() {
   const int rounding = std::fegetround();
@@ -70,7 +77,7 @@ void set_fixed_mode(int) {}
 void under_every_rounding_mode(const std::function<void(const std::string& mode)>& run) {
   const int fixed_before = fixed_mode();
   for (int mode = 0; mode < kModes; ++mode) {
-    for (int fixed = 0; fixed < kFixedModes; ++fixed) {
+    for (int fixed = 0; fixed < fixed_modes(); ++fixed) {
       const std::string name =
           "rounding mode " + std::to_string(mode) + ", " + std::to_string(fixed);
       set_floating_mode(mode);

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,15 +78,39 @@ def _machines() -> list[Any]:
     return found
 
 
+def _machine(vlen: int, zvfh: bool) -> tuple[str, list[str]]:
+    """The emulated processor, and what the program must be told of it."""
+    cpu = f"rv64,v=true,vlen={vlen},zfh={str(zvfh).lower()},zvfh={str(zvfh).lower()}"
+    return (f"{cpu},{BRAIN}", ["--zvfbfwma"]) if zvfh else (cpu, [])
+
+
+@pytest.fixture(scope="module")
+def reports(programs: Programs, request: pytest.FixtureRequest) -> Iterator[dict[tuple[int, bool], Future[str]]]:
+    """What the program says on each machine that is asked for; as many run at once as there are processors."""
+    asked = {
+        (item.callspec.params["vlen"], item.callspec.params["zvfh"])
+        for item in request.session.items
+        if isinstance(item, pytest.Function) and item.module is request.module and "reports" in item.fixturenames
+    }
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+
+        def start(vlen: int, zvfh: bool) -> Future[str]:
+            cpu, told = _machine(vlen, zvfh)
+            return pool.submit(emulated, programs.riscv64, f"{cpu},{ALL_ONES}", *told)
+
+        yield {machine: start(*machine) for machine in sorted(asked)}
+
+
 @pytest.mark.parametrize(("vlen", "zvfh"), _machines())
 def test_every_kernel_is_right_to_the_last_bit_with_agnostic_tails_of_ones(
-    programs: Programs, native: dict[str, Any], vlen: int, zvfh: bool
+    programs: Programs,
+    native: dict[str, Any],
+    reports: dict[tuple[int, bool], Future[str]],
+    vlen: int,
+    zvfh: bool,
 ) -> None:
-    cpu = f"rv64,v=true,vlen={vlen},zfh={str(zvfh).lower()},zvfh={str(zvfh).lower()}"
-    told = ["--zvfbfwma"] if zvfh else []
-    if zvfh:
-        cpu += f",{BRAIN}"
-    report = verdict(emulated(programs.riscv64, f"{cpu},{ALL_ONES}", *told))
+    cpu, told = _machine(vlen, zvfh)
+    report = verdict(reports[vlen, zvfh].result())
     assert report["failures"] == 0
     assert (report["rvv"], report["zvfh"], report["vlen_bits"]) == (True, zvfh, vlen)
     assert report["hashes"] == native["hashes"]
