@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from rvvbench.kernel_model.cases import Case
     from rvvbench.kernel_model.model import Listed
 
-app = typer.Typer(help="Test, model and time the kernels by themselves, without torch.", no_args_is_help=True)
+app = typer.Typer(
+    help="Test, model and time the kernels by themselves, without torch (but for model --library).",
+    no_args_is_help=True,
+)
 
 STACK = typer.Option("debian-rvv", "--stack", help="The stack whose images compile the kernels.")
 JSON = typer.Option(False, "--json", help="Machine-readable output.")
@@ -93,8 +96,10 @@ def test(
 def bench(
     models: list[str] = typer.Option(["llama-3.2-1b"], "--model", help="A model whose shapes to take (repeatable)."),
     operations: list[str] = typer.Option([], "--operation", help="Only this operation, e.g. packed_linear."),
-    types: list[str] = typer.Option(["bf16"], "--type", help="bf16 or fp16 (repeatable)."),
-    rows: list[int] = typer.Option([1, 4, 64], "--rows", help="Rows M of the linears (repeatable)."),
+    types: list[str] = typer.Option(["bf16", "int8"], "--type", help="bf16, fp16, fp32 or int8 (repeatable)."),
+    rows: list[int] = typer.Option(
+        [1, 4, 64], "--rows", help="Rows M of the linears (repeatable): 1, 2, 4, 6, 8, 16, 64. Others keep theirs."
+    ),
     repeats: int = typer.Option(5, "--repeats", min=1, help="Timings of each case."),
     min_s: float = typer.Option(0.05, "--min-seconds", min=0.0, help="Seconds that one timing takes at least."),
     driver: Path | None = typer.Option(
@@ -116,12 +121,16 @@ def bench(
     import platform
 
     from rvvbench.engine.service import Engine
+    from rvvbench.kernel_model.elf import check_program
     from rvvbench.kernel_model.model import listed_kernels
     from rvvbench.kernel_model.prepare import build_for, model_configs, native_driver
     from rvvbench.kernel_model.timing import time_cases
     from rvvbench.provide.kernels import build_kernel_program
     from rvvbench.target.select import host_arch
 
+    _check_names(operations, types, rows)
+    if driver is not None:
+        check_program(driver, platform.machine(), "--driver")
     configs = model_configs(tuple(models))
     state_dir = project.state_dir()
     here = host_arch(platform.machine())
@@ -172,10 +181,10 @@ def _cases(
     from rvvbench.errors import UsageError
     from rvvbench.kernel_model.model_cases import cases_of
 
-    available = [(kernel.operation, kernel.type) for kernel in listed if kernel.available]
+    every = cases_of(configs, [(kernel.operation, kernel.type) for kernel in listed if kernel.available])
     cases = [
         case
-        for case in cases_of(configs, available)
+        for case in every
         if (not operations or case.operation in operations)
         and (not types or case.type in types)
         and (not rows or dict(case.fixed).get("m", rows[0]) in rows)
@@ -184,9 +193,45 @@ def _cases(
         raise UsageError(
             "the options leave no case",
             where="--operation, --type, --rows",
-            mend=f"take of {', '.join(sorted({f'{operation} {kind}' for operation, kind in available}))}",
+            mend=f"take of {', '.join(sorted({f'{case.operation} {case.type}' for case in every}))}",
         )
     return cases
+
+
+def _check_names(operations: list[str], types: list[str], rows: list[int]) -> None:
+    """Raises UsageError for an operation, a type or a number of rows of which there is no case, before any work."""
+    from rvvbench.errors import UsageError
+    from rvvbench.kernel_model.linear_cases import ROWS
+    from rvvbench.kernel_model.model_cases import OPERATIONS, TYPES
+
+    asked: tuple[tuple[str, list[Any], tuple[Any, ...]], ...] = (
+        ("--operation", operations, OPERATIONS),
+        ("--type", types, TYPES),
+        ("--rows", rows, ROWS),
+    )
+    for option, given, known in asked:
+        if unknown := [str(one) for one in given if one not in known]:
+            raise UsageError(
+                f"nothing is modelled of {', '.join(unknown)}",
+                where=option,
+                mend=f"take of {', '.join(map(str, known))}",
+            )
+
+
+def _check_folder(save: Path) -> None:
+    """Raises UsageError where results cannot be saved there, before they are made."""
+    from rvvbench.errors import UsageError
+
+    try:
+        save.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=".rvvbench-", dir=save):
+            pass
+    except OSError as error:
+        raise UsageError(
+            f"nothing can be saved in {save}: {error.strerror}",
+            where="--save",
+            mend="name a folder to write to",
+        ) from error
 
 
 @app.command("model", epilog="Example: rvvbench kernels model --model llama-3.2-1b --rows 1 --rows 4")
@@ -194,17 +239,19 @@ def model(
     models: list[str] = typer.Option([], "--model", help="A model whose shapes to take (repeatable; default three)."),
     operations: list[str] = typer.Option([], "--operation", help="Only this operation, e.g. packed_linear."),
     types: list[str] = typer.Option([], "--type", help="Only this type, e.g. bf16."),
-    rows: list[int] = typer.Option([], "--rows", help="Only linears of this many rows M (repeatable)."),
+    rows: list[int] = typer.Option(
+        [], "--rows", help="Of the linears only M of 1, 2, 4, 6, 8, 16, 64 (repeatable). Other operations keep theirs."
+    ),
     library: Path | None = typer.Option(
         None,
         "--library",
-        help="Another riscv64 library of torch.ops.sgl_kernel, to compare with ours; both are called by torch then.",
+        help="Another riscv64 library of torch.ops.sgl_kernel, beside ours: both are called by torch then.",
         exists=True,
         dir_okay=False,
         resolve_path=True,
     ),
     save: Path | None = typer.Option(
-        None, "--save", help="Folder to write kernel-model.json, .md and .svg to (kernel-library-model.* of two)."
+        None, "--save", help="Folder to write kernel-model.json, .md and .svg to (kernel-library-model.json and .md)."
     ),
     stack: str = STACK,
     json_output: bool = JSON,
@@ -216,6 +263,7 @@ def model(
     from rvvbench.engine.service import Engine
     from rvvbench.kernel_model import comparison_table, emulator, table
     from rvvbench.kernel_model.cases import MODELS
+    from rvvbench.kernel_model.elf import check_library
     from rvvbench.kernel_model.library import Caller
     from rvvbench.kernel_model.model import listed_kernels
     from rvvbench.kernel_model.model import model as run_model
@@ -228,6 +276,11 @@ def model(
     from rvvbench.provide.file_hash import sha256_of
     from rvvbench.provide.kernels import build_kernel_program, library_of
 
+    _check_names(operations, types, rows)
+    if library is not None:
+        check_library(library, "--library")
+    if save is not None:
+        _check_folder(save)
     emulator.qemu()
     configs = model_configs(tuple(models) or MODELS)
     state_dir = project.state_dir()
@@ -275,7 +328,6 @@ def model(
         files |= {".md": table.markdown(document), ".svg": svg(document)}
     if save is not None:
         with project.writing(save):
-            save.mkdir(parents=True, exist_ok=True)
             for ending, text in files.items():
                 (save / (name + ending)).write_text(text)
     if json_output:

@@ -56,8 +56,6 @@ class Caller:
         progress.phase(f"{library.name}: finding where it is loaded")
         base = self._base(library)
         program = toolchain.disassemble(library).moved(base)
-        if not program.instructions:
-            raise RvvbenchError("the library has no riscv64 code", where=str(library))
         sizes = {case: units_to_count(case.units) for case in cases}
         results = self._count(library, base, program, sizes, progress)
         again = to_count_whole(results)

@@ -67,6 +67,8 @@ def linears(operation: str, kind: str, model: str, config: Mapping[str, Any]) ->
 
 
 def quantisations(kind: str, model: str, config: Mapping[str, Any]) -> list[Case]:
-    """The inputs of every projection."""
+    """The inputs of every projection; FP32 is not what models run."""
+    if kind == "fp32":
+        return []
     depths = dict.fromkeys(shape.k for shape in projection_shapes(config))
     return [token_quant(kind, model, m=m, k=k) for k in depths for m in QUANTISED_ROWS]

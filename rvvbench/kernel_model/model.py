@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from rvvbench.errors import RvvbenchError
+from rvvbench.errors import RvvbenchError, UsageError
 from rvvbench.kernel_model import emulator
 from rvvbench.kernel_model.cases import Case
 from rvvbench.kernel_model.emulator import Traced, trace_program
@@ -64,6 +64,8 @@ def listed_kernels(driver: Path, *, emulated: bool = True) -> list[Listed]:
     if done.returncode != 0:
         raise RvvbenchError(f"the driver does not list its kernels: {done.stderr.strip()[-500:]}", where=driver.name)
     fields = [line.split() for line in done.stdout.splitlines()]
+    if not fields or any(len(line) != 4 for line in fields):
+        raise UsageError("the driver lists no kernels", where=driver.name, mend="give a bench_driver of this checkout")
     return [Listed(name, operation, kind, said == "available") for name, operation, kind, said in fields]
 
 

@@ -10,6 +10,9 @@ from rvvbench.kernel_model.cases import Case
 from rvvbench.kernel_model.elementwise_cases import ELEMENTWISE, elementwise
 from rvvbench.kernel_model.linear_cases import LINEARS, TOKEN_QUANT, linears, quantisations
 
+OPERATIONS = (*LINEARS, TOKEN_QUANT, *ATTENTION, *ELEMENTWISE)
+TYPES = ("bf16", "fp16", "fp32", "int8")
+
 
 def cases_of(models: Mapping[str, Mapping[str, Any]], available: Iterable[tuple[str, str]]) -> list[Case]:
     """Every case for models {name: Hugging Face configuration} that some (operation, type) in `available` computes.

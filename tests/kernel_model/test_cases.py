@@ -63,6 +63,7 @@ def test_an_int8_linear_moves_a_byte_for_each_weight_and_quantises_its_activatio
     (quantised, *_) = quantisations("bf16", "m", llama)
     assert (quantised.whole, quantised.elements, quantised.macs) == ("token_quant:type=bf16,k=2048,m=1", 2048, 0)
     assert quantised.moved_bytes == 2048 * 3 + 4
+    assert quantisations("fp32", "m", llama) == []
 
 
 def test_an_elementwise_operator_has_elements_and_no_multiply_adds() -> None:

@@ -85,6 +85,54 @@ def test_options_that_leave_nothing_are_refused_with_what_there_is(
     assert "take of decode_attention bf16, packed_linear bf16" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--operation", "packed_linear", "--operation", "nope"), "nothing is modelled of nope"),
+        (("--type", "foo"), "take of bf16, fp16, fp32, int8"),
+        (("--rows", "3"), "take of 1, 2, 4, 6, 8, 16, 64"),
+    ],
+)
+@pytest.mark.parametrize("command", ["bench", "model"])
+def test_a_name_that_there_is_not_is_refused_before_any_work(
+    command: str,
+    options: tuple[str, ...],
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert call(monkeypatch, command, *options) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_library_is_looked_at_before_any_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def elf(kind: int, machine: int) -> bytes:
+        return b"\x7fELF" + bytes([2, 1, 1]) + bytes(9) + bytes([kind, 0, machine, 0]) + bytes(44)
+
+    other = tmp_path / "other.so"
+    for content, said in (
+        (b"text", "other.so is no ELF file"),
+        (elf(3, 62), "other.so is for x86_64"),
+        (elf(2, 243), "other.so is no shared object"),
+    ):
+        other.write_bytes(content)
+        assert call(monkeypatch, "model", "--library", "other.so") == 2
+        assert said in capsys.readouterr().err
+    (tmp_path / "driver").write_bytes(elf(2, 21))
+    assert call(monkeypatch, "bench", "--driver", "driver") == 2
+    assert "driver is for machine 21, this machine is" in capsys.readouterr().err
+
+
+def test_where_nothing_can_be_saved_is_said_before_any_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for place in ("driver", "driver/below", "/proc/below"):
+        assert call(monkeypatch, "model", "--save", place) == 2
+        assert f"nothing can be saved in {place}" in capsys.readouterr().err
+
+
 def test_a_driver_that_is_not_there_or_fails_is_told(
     driver: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -93,6 +141,9 @@ def test_a_driver_that_is_not_there_or_fails_is_told(
     driver.write_text("#!/bin/sh\necho it broke >&2\nexit 1\n")
     assert call(monkeypatch, "bench", "--driver", "driver") == 1
     assert "the driver does not list its kernels: it broke" in capsys.readouterr().err
+    driver.write_text("#!/bin/sh\necho one two\n")
+    assert call(monkeypatch, "bench", "--driver", "driver") == 2
+    assert "the driver lists no kernels" in capsys.readouterr().err
     driver.write_text(DRIVER.replace("for case", "sys.exit('too hot')\nfor case"))
     assert call(monkeypatch, "bench", "--driver", "driver") == 1
     assert "the timing driver ended with 1: too hot" in capsys.readouterr().err
