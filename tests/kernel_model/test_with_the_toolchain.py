@@ -128,8 +128,8 @@ def test_prices_of_steps_add_up_to_the_price_of_the_whole_path(
     counted = Counted.of(tools, case)
     whole = sequence(*counted.executed(path))
     exact = tools.toolchain.price({1: {whole}})[whole.key, 1].total_cycles
-    # What a step costs depends on more than the step before it. Seen: 0.31 % either way in decode attention, and 1.6 % too
-    # much, at every K, where the rounds of a loop prefetch (packed linear, one row).
+    # What a step costs depends on more than the step before it. Seen: 0.31 % either way in decode attention, and 1.6 %
+    # too much, at every K, where the rounds of a loop prefetch (packed linear, one row).
     assert 0.995 * exact <= float(cycles(counted.flow, counted.prices(tools)).in_order) <= 1.02 * exact
 
 
