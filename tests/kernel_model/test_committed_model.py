@@ -1,0 +1,37 @@
+"""The committed table and plot of the kernel model are those of its data, and its data is of all kernels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rvvbench import project
+from rvvbench.kernel_model.plot import svg
+from rvvbench.kernel_model.report import Report
+from rvvbench.kernel_model.table import markdown
+
+FOLDER = Path(__file__).resolve().parents[2] / "results" / "kernels"
+
+
+@pytest.fixture(scope="module")
+def report() -> Report:
+    return Report.model_validate_json((FOLDER / "kernel-model.json").read_text())
+
+
+def test_table_and_plot_are_what_the_data_says(report: Report) -> None:
+    assert (FOLDER / "kernel-model.md").read_text() == markdown(report)
+    assert (FOLDER / "kernel-model.svg").read_text() == svg(report)
+
+
+def test_every_kernel_of_the_registry_is_modelled_or_named_as_not_reached(report: Report) -> None:
+    lists = (project.root() / "kernels" / "csrc" / "core").glob("*_kernels.cpp")
+    sources = "".join(path.read_text() for path in lists)
+    named = {*report.kernels_modelled, *report.kernels_not_reached}
+    assert named and all(f'"{name}"' in sources for name in named)
+    assert sources.count('_rvv"') + sources.count('_portable"') == len(named)
+
+
+def test_every_row_is_modelled_and_there_are_whole_steps(report: Report) -> None:
+    assert [row.case for row in report.rows if row.modelled is None] == []
+    assert {step.precision for step in report.steps} == {"BF16", "BF16, INT8 cache", "W8A8", "W8A8, INT8 cache"}
