@@ -48,6 +48,12 @@ def version() -> str:
     return done.stdout.splitlines()[0].strip()
 
 
+def log_options(log: str, *code: tuple[int, int]) -> tuple[str, ...]:
+    """What makes the emulator log every block that it executes at addresses in `code`, ranges [begin, end)."""
+    ranges = ",".join(f"{begin:#x}..{end - 1:#x}" for begin, end in code)
+    return "-d", "exec,nochain,in_asm", "-D", log, "-dfilter", ranges
+
+
 def trace_program(
     program: Path,
     cases: Sequence[str],
@@ -70,8 +76,8 @@ def trace_program(
         try:
             process = subprocess.Popen(
                 [
-                    *(qemu(), "-cpu", CPU, "-d", "exec,nochain,in_asm", "-D", f"/dev/fd/{writing}"),
-                    *("-dfilter", f"{code[0]:#x}..{code[1] - 1:#x}", str(program), str(calls), *cases),
+                    *(qemu(), "-cpu", CPU, *log_options(f"/dev/fd/{writing}", code)),
+                    *(str(program), str(calls), *cases),
                 ],
                 stdin=subprocess.DEVNULL,
                 stdout=out,

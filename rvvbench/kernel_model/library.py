@@ -12,7 +12,7 @@ import os
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,10 +24,9 @@ from rvvbench.errors import RvvbenchError
 from rvvbench.kernel_model import emulator
 from rvvbench.kernel_model.cases import Case
 from rvvbench.kernel_model.emulator import Traced
-from rvvbench.kernel_model.model import CALLS, Counted, Units, counted_cases, priced_rows, texts_of, to_count_whole
+from rvvbench.kernel_model.model import CALLS, Results, Units, counted_cases, modelled_rows, texts_of
 from rvvbench.kernel_model.program import Program
 from rvvbench.kernel_model.report import Row
-from rvvbench.kernel_model.scale import units_to_count
 from rvvbench.kernel_model.toolchain import Toolchain
 from rvvbench.kernel_model.trace import TraceReader
 from rvvbench.progress import Progress
@@ -53,15 +52,12 @@ class Caller:
 
     def model(self, library: Path, cases: Sequence[Case], toolchain: Toolchain, progress: Progress) -> list[Row]:
         """A row for every case, in their order. Raises RvvbenchError with torch's words where it does not load."""
-        progress.phase(f"{library.name}: finding where it is loaded")
+        progress.phase(f"finding where {library.name} is loaded")
         base = self._base(library)
         program = toolchain.disassemble(library).moved(base)
-        sizes = {case: units_to_count(case.units) for case in cases}
-        results = self._count(library, base, program, sizes, progress)
-        again = to_count_whole(results)
-        if again:
-            results |= self._count(library, base, program, again, progress)
-        return priced_rows(results, toolchain, progress)
+        return modelled_rows(
+            cases, lambda sizes: self._count(library, base, program, sizes, progress), toolchain, progress
+        )
 
     def _base(self, library: Path) -> int:
         with tempfile.TemporaryDirectory(prefix="rvvbench-") as folder:
@@ -69,23 +65,21 @@ class Caller:
         return base
 
     def _count(
-        self, library: Path, base: int, program: Program, sizes: dict[Case, Units], progress: Progress
-    ) -> dict[Case, Counted | str | None]:
-        progress.phase(f"{library.name}: counting executed blocks of {len(sizes)} cases under QEMU")
+        self, library: Path, base: int, program: Program, sizes: Mapping[Case, Units], progress: Progress
+    ) -> Results:
         texts = texts_of(sizes)
         first, last = min(program.instructions), max(program.instructions) + 1
         reader = TraceReader(MARK)
         with tempfile.TemporaryDirectory(prefix="rvvbench-") as name:
             folder = Path(name)
             os.mkfifo(folder / "log")
-            log = ("-d", "exec,nochain,in_asm", "-D", "/out/log")
-            ranges = ("-dfilter", f"{first:#x}..{last:#x},{MARK:#x}..{MARKS_END - 1:#x}")
+            log = emulator.log_options("/out/log", (first, last), (MARK, MARKS_END))
 
             def shown() -> None:
                 progress.line(f"{len(reader.trace.steps) // 2} of {len(texts)} cases")
 
             with _read(folder / "log", reader, shown):
-                loaded, said = self._run(library, folder, (*log, *ranges), texts)
+                loaded, said = self._run(library, folder, log, texts)
             if loaded != base:
                 raise RvvbenchError(
                     f"it was loaded at {loaded:#x}, without the log at {base:#x}: what was logged is not its code",

@@ -57,6 +57,10 @@ class Counted:
     units: Units
 
 
+Results = dict[Case, Counted | str | None]
+"""By case: what was counted, why it cannot be, or None where the counts do not scale."""
+
+
 def listed_kernels(driver: Path, *, emulated: bool = True) -> list[Listed]:
     """The registry of a driver: under the emulated X60, or on this machine."""
     prefix = [emulator.qemu(), "-cpu", emulator.CPU] if emulated else []
@@ -75,18 +79,19 @@ def model(driver: Path, cases: Sequence[Case], toolchain: Toolchain, progress: P
     program = toolchain.disassemble(driver)
     stripped = driver.with_name(driver.name + ".stripped")
     toolchain.strip(driver, stripped)
-    sizes = {case: units_to_count(case.units) for case in cases}
+    return modelled_rows(cases, lambda sizes: _count(stripped, program, sizes, progress), toolchain, progress)
+
+
+def modelled_rows(
+    cases: Sequence[Case], count: Callable[[Mapping[Case, Units]], Results], toolchain: Toolchain, progress: Progress
+) -> list[Row]:
+    """A row for every case, in their order, from what `count` counts at the sizes that it is given."""
     progress.phase(f"counting executed blocks of {len(cases)} cases under QEMU")
-    results = _count(stripped, program, sizes, progress)
-    again = to_count_whole(results)
+    results = count({case: units_to_count(case.units) for case in cases})
+    again = [case for case, found in results.items() if found is None and case.macs <= WHOLE_LIMIT_MACS]
     if again:
         progress.phase(f"counting {len(again)} cases whole, whose counts do not grow evenly")
-        results |= _count(stripped, program, again, progress)
-    return priced_rows(results, toolchain, progress)
-
-
-def priced_rows(results: Mapping[Case, Counted | str | None], toolchain: Toolchain, progress: Progress) -> list[Row]:
-    """A row for every case, from what `counted_cases` says of it."""
+        results |= count({case: (case.units,) for case in again})
     progress.phase("pricing with llvm-mca")
     asked: dict[int, set[PricedSequence]] = {}
     for found in results.values():
@@ -94,18 +99,11 @@ def priced_rows(results: Mapping[Case, Counted | str | None], toolchain: Toolcha
             for iterations, sequences in wanted(found.flow).items():
                 asked.setdefault(iterations, set()).update(sequences)
     prices = toolchain.price(asked)
-    return [_row(case, found, prices) for case, found in results.items()]
+    return [_row(case, results[case], prices) for case in cases]
 
 
-def to_count_whole(results: Mapping[Case, Counted | str | None]) -> dict[Case, Units]:
-    """The cases whose counts do not scale and that are small enough to be counted whole, with that size."""
-    return {case: (case.units,) for case, found in results.items() if found is None and case.macs <= WHOLE_LIMIT_MACS}
-
-
-def _count(
-    driver: Path, program: Program, sizes: Mapping[Case, Units], progress: Progress
-) -> dict[Case, Counted | str | None]:
-    """By case: what was counted at its sizes, why it cannot be, or None where the counts do not scale.
+def _count(driver: Path, program: Program, sizes: Mapping[Case, Units], progress: Progress) -> Results:
+    """What is counted of each case at its sizes.
 
     A process for each processor: which of them counts a case has no part in the result.
     """
@@ -148,7 +146,7 @@ def _texts(case: Case, units: Units) -> tuple[str, ...]:
 
 def _count_share(
     driver: Path, program: Program, sizes: Mapping[Case, Units], progress: Progress, stop: threading.Event
-) -> dict[Case, Counted | str | None]:
+) -> Results:
     code = min(program.instructions), max(program.instructions) + 1
     traced = trace_program(
         driver,
@@ -169,13 +167,13 @@ def texts_of(sizes: Mapping[Case, Units]) -> list[str]:
 
 def counted_cases(
     traced: Traced, sizes: Mapping[Case, Units], program: Program, counts: Callable[[str], bool]
-) -> dict[Case, Counted | str | None]:
-    """By case: what was counted at its sizes, why it cannot be, or None where the counts do not scale.
+) -> Results:
+    """What `traced` says of each case at its sizes.
 
     `traced` executed `texts_of(sizes)` of `program`, of which the functions count whose name `counts`.
     """
     places = dict(zip(texts_of(sizes), zip(traced.said, _stretches(traced), strict=True), strict=True))
-    results: dict[Case, Counted | str | None] = {}
+    results: Results = {}
     same: dict[tuple[str, ...], Counted | str | None] = {}
     for case, units in sizes.items():
         key = (*_texts(case, units), case.whole)
