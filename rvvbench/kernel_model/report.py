@@ -75,7 +75,11 @@ class Tools(_Part):
 
 
 class StepRow(_Part):
-    """A whole step of a model: the sum over its operators, see step.py. 8 cores; tokens per second by bandwidth."""
+    """A whole step of a model on 8 cores: the sum over its operators, see step.py.
+
+    `cycles` is that of the core that is busy longest. In `tokens_per_s`, by bandwidth in bytes per second, an operator
+    takes the longer of its cycles at 1.6 GHz and its bytes at the bandwidth.
+    """
 
     model: str
     precision: str

@@ -71,48 +71,14 @@ class Part:
     cores: int
 
 
-@dataclass(frozen=True)
-class Cost:
-    """Of one operator: cycles of one core that does all of it, and the bytes that it moves at least."""
-
-    cycles: float
-    moved_bytes: int
-
-
-@dataclass(frozen=True)
-class Step:
-    """A sum over operators. `cycles` is that of the core that is busy longest; tokens per second by bandwidth.
-
-    An operator takes the longer of its cycles at 1.6 GHz and its bytes at the bandwidth.
-    """
-
-    model: str
-    precision: str
-    phase: str
-    tokens: int
-    cycles: float
-    moved_bytes: int
-    tokens_per_s: tuple[float, ...]
+CyclesOf = Callable[[Case], float | None]
+"""Cycles of one core that does all of an operator; None where they are not known."""
 
 
 def steps_of_rows(models: Mapping[str, Mapping[str, Any]], rows: Iterable[Row]) -> list[StepRow]:
     """The steps whose operators are all among the modelled rows."""
-    costs = {(row.model, row.case): Cost(row.modelled.cycles_in_order, row.moved_bytes) for row in rows if row.modelled}
-    return [
-        StepRow(
-            model=step.model,
-            precision=step.precision,
-            phase=step.phase,
-            tokens=step.tokens,
-            cycles=round(step.cycles, 2),
-            moved_bytes=step.moved_bytes,
-            tokens_per_s={
-                str(bandwidth): round(rate, 6)
-                for bandwidth, rate in zip(BANDWIDTHS_BYTES_PER_S, step.tokens_per_s, strict=True)
-            },
-        )
-        for step in steps_of(models, lambda case: costs.get((case.model, case.whole)))
-    ]
+    cycles = {(row.model, row.case): row.modelled.cycles_in_order for row in rows if row.modelled}
+    return steps_of(models, lambda case: cycles.get((case.model, case.whole)))
 
 
 def decode_step(model: str, config: Mapping[str, Any], precision: Precision, context: int) -> list[Part]:
@@ -120,29 +86,31 @@ def decode_step(model: str, config: Mapping[str, Any], precision: Precision, con
     heads = Heads.of(config)
     case = attention(precision.decode, KIND, model, heads, context=context)
     splits = min(-(-CORES // heads.kv_heads), -(-context // LEAST_SPLIT))
-    return _parts(model, config, precision, 1, Part(case, 1, min(CORES, heads.kv_heads * splits)))
+    return _parts(model, config, precision, 1, case, min(CORES, heads.kv_heads * splits))
 
 
 def prefill(model: str, config: Mapping[str, Any], precision: Precision) -> list[Part]:
     """A prompt of 64 tokens; the head computes its last token only."""
     case = attention(precision.extend, KIND, model, Heads.of(config), context=PROMPT, new=NEW_TOKENS)
-    return _parts(model, config, precision, NEW_TOKENS, Part(case, 1, CORES))
+    return _parts(model, config, precision, NEW_TOKENS, case, CORES)
 
 
-def steps_of(models: Mapping[str, Mapping[str, Any]], cost_of: Callable[[Case], Cost | None]) -> list[Step]:
-    """Every step of every model of which all operators have a cost."""
+def steps_of(models: Mapping[str, Mapping[str, Any]], cycles_of: CyclesOf) -> list[StepRow]:
+    """Every step of every model of which all operators have known cycles."""
     steps = []
     for name, config in models.items():
         for precision in PRECISIONS:
             for context in CONTEXTS:
                 parts = decode_step(name, config, precision, context)
-                steps.append(_sum(name, precision, f"decode, context {context}", 1, parts, cost_of))
+                steps.append(_sum(name, precision, f"decode, context {context}", 1, parts, cycles_of))
             parts = prefill(name, config, precision)
-            steps.append(_sum(name, precision, f"prefill, {NEW_TOKENS} tokens", NEW_TOKENS, parts, cost_of))
+            steps.append(_sum(name, precision, f"prefill, {NEW_TOKENS} tokens", NEW_TOKENS, parts, cycles_of))
     return [step for step in steps if step is not None]
 
 
-def _parts(model: str, config: Mapping[str, Any], precision: Precision, rows: int, attended: Part) -> list[Part]:
+def _parts(
+    model: str, config: Mapping[str, Any], precision: Precision, rows: int, attended: Case, attending: int
+) -> list[Part]:
     """Norms as SGLang fuses them: the first of the first layer alone, every other with the addition before it."""
     heads, hidden = Heads.of(config), int(config["hidden_size"])
     layers = int(config["num_hidden_layers"])
@@ -155,7 +123,7 @@ def _parts(model: str, config: Mapping[str, Any], precision: Precision, rows: in
             layers,
             int(config["intermediate_size"]),
         ),
-        Part(attended.case, layers, attended.cores),
+        Part(attended, layers, attending),
     ]
     if has_head_norms(config):
         every = rows * (heads.heads + heads.kv_heads)
@@ -175,22 +143,25 @@ def _elementwise(case: Case, times: int, row: int) -> Part:
 
 
 def _sum(
-    model: str,
-    precision: Precision,
-    phase: str,
-    tokens: int,
-    parts: list[Part],
-    cost_of: Callable[[Case], Cost | None],
-) -> Step | None:
+    model: str, precision: Precision, phase: str, tokens: int, parts: list[Part], cycles_of: CyclesOf
+) -> StepRow | None:
     cycles, moved = 0.0, 0
     seconds = dict.fromkeys(BANDWIDTHS_BYTES_PER_S, 0.0)
     for part in parts:
-        cost = cost_of(part.case)
-        if cost is None:
+        alone = cycles_of(part.case)
+        if alone is None:
             return None
-        share = cost.cycles / part.cores
+        share = alone / part.cores
         cycles += part.times * share
-        moved += part.times * cost.moved_bytes
+        moved += part.times * part.case.moved_bytes
         for bandwidth in seconds:
-            seconds[bandwidth] += part.times * max(share / CLOCK_HZ, cost.moved_bytes / bandwidth)
-    return Step(model, precision.name, phase, tokens, cycles, moved, tuple(tokens / s for s in seconds.values()))
+            seconds[bandwidth] += part.times * max(share / CLOCK_HZ, part.case.moved_bytes / bandwidth)
+    return StepRow(
+        model=model,
+        precision=precision.name,
+        phase=phase,
+        tokens=tokens,
+        cycles=round(cycles, 2),
+        moved_bytes=moved,
+        tokens_per_s={str(bandwidth): round(tokens / s, 6) for bandwidth, s in seconds.items()},
+    )
