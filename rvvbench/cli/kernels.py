@@ -261,13 +261,13 @@ def model(
     Deterministic: equal sources and images give equal digits. No board is needed, and none is measured.
     """
     from rvvbench.engine.service import Engine
-    from rvvbench.kernel_model import comparison_table, emulator, table
+    from rvvbench.kernel_model import emulator
     from rvvbench.kernel_model.cases import MODELS
     from rvvbench.kernel_model.elf import check_library
+    from rvvbench.kernel_model.files import files_of, table_of
     from rvvbench.kernel_model.library import Caller
     from rvvbench.kernel_model.model import listed_kernels
     from rvvbench.kernel_model.model import model as run_model
-    from rvvbench.kernel_model.plot import svg
     from rvvbench.kernel_model.prepare import build_for, model_configs
     from rvvbench.kernel_model.price import CPU
     from rvvbench.kernel_model.report import Comparison, LibraryRows, Report, Tools
@@ -301,36 +301,29 @@ def model(
             toolchain_digest=build.toolchain_image.digest,
             program_sha256=sha256_of(ours),
         )
+        document: Report | Comparison
         if library:
             caller = Caller(engine, build.runtime_image.image_id)
             found = [
                 LibraryRows(name=one.name, sha256=sha256_of(one), rows=caller.model(one, cases, toolchain, shown))
                 for one in (library, ours)
             ]
-            comparison = Comparison(tools=tools, ours=found[1], other=found[0])
+            document = Comparison(tools=tools, ours=found[1], other=found[0])
         else:
             modelled = run_model(driver, cases, toolchain, shown)
             reached = {row.modelled.kernel for row in modelled if row.modelled}
-            report = Report(
+            document = Report(
                 tools=tools,
                 kernels_modelled=[kernel.name for kernel in listed if kernel.name in reached],
                 kernels_not_reached=[kernel.name for kernel in listed if kernel.name not in reached],
                 rows=modelled,
                 steps=steps_of_rows(configs, modelled),
             )
-    document: Report | Comparison = comparison if library else report
-    files = {".json": document.model_dump_json(by_alias=True, indent=1) + "\n"}
-    if isinstance(document, Comparison):
-        name = "kernel-library-model"
-        files[".md"] = comparison_table.markdown(document)
-    else:
-        name = "kernel-model"
-        files |= {".md": table.markdown(document), ".svg": svg(document)}
     if save is not None:
         with project.writing(save):
-            for ending, text in files.items():
-                (save / (name + ending)).write_text(text)
+            for name, text in files_of(document).items():
+                (save / name).write_text(text)
     if json_output:
         print_json(document.model_dump(mode="json", by_alias=True))
         return
-    out.print(files[".md"], markup=False, soft_wrap=True)
+    out.print(table_of(document), markup=False, soft_wrap=True)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,6 +14,8 @@ from typing import Any
 import pytest
 
 from rvvbench.engine.container import ContainerSpec, Mount, run_container
+from rvvbench.kernel_model.correctness import Machine, Run, machines
+from rvvbench.kernel_model.execute import execute
 from rvvbench.provide.kernels import Build, build_kernel_tests, tidy_kernels
 from rvvbench.target.select import host_arch
 
@@ -26,10 +26,12 @@ pytestmark = [
     ),
 ]
 
-VECTOR_LENGTHS = (128, 256, 512, 1024)
-ALL_ONES = "rvv_ta_all_1s=true,rvv_ma_all_1s=true"
-# What the emulator has, and its hwprobe says nothing of.
-BRAIN = "zfbfmin=true,zvfbfmin=true,zvfbfwma=true"
+HERE = host_arch(platform.machine())
+MACHINES = {machine.name: machine for machine in machines(HERE)}
+"""What `rvvbench kernels test` tries too."""
+EVERY_VLEN = [machine for name, machine in MACHINES.items() if name.endswith("agnostic ones")]
+K1 = MACHINES["VLEN 256, zvfh, agnostic undisturbed"]
+WITHOUT_V = MACHINES["riscv64 without V"]
 
 
 @dataclass(frozen=True)
@@ -42,20 +44,14 @@ class Programs:
 
 @pytest.fixture(scope="module")
 def programs(build_of: Callable[[str], Build]) -> Programs:
-    here = host_arch(platform.machine())
-    return Programs(*(build_kernel_tests(build_of(arch), print) for arch in ("riscv64", here)))
+    return Programs(*(build_kernel_tests(build_of(arch), print) for arch in ("riscv64", HERE)))
 
 
-def emulated(program: Path, cpu: str, *arguments: str) -> str:
-    qemu = shutil.which("qemu-riscv64-static") or shutil.which("qemu-riscv64")
-    assert qemu is not None, "QEMU is not installed: make setup"
-    return output([qemu, "-cpu", cpu, str(program), *arguments])
-
-
-def output(command: list[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-    assert done.returncode == 0, done.stderr[-4000:] or done.stdout[-4000:]
-    return done.stdout
+def output(program: Path, machine: Machine, *arguments: str) -> str:
+    """What the program says on a machine where all is well."""
+    ended = execute(Run("clang", machine, program), arguments)
+    assert ended.exit_code == 0, ended.errors[-4000:] or ended.output[-4000:]
+    return ended.output
 
 
 def verdict(text: str) -> dict[str, Any]:
@@ -65,64 +61,51 @@ def verdict(text: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def native(programs: Programs) -> dict[str, Any]:
-    return verdict(output([str(programs.host)]))
+    return verdict(output(programs.host, MACHINES[f"this machine ({HERE})"]))
 
 
-def _machines() -> list[Any]:
+def _parameters() -> list[Any]:
     """Every VLEN with Zvfh and Zvfbfwma or without; in the long run, and in `rvvbench kernels test`, with both."""
-    found = []
-    for index, vlen in enumerate(VECTOR_LENGTHS):
-        for zvfh in (True, False):
-            marks = [] if zvfh == (index % 2 == 0) else [pytest.mark.long]
-            found.append(pytest.param(vlen, zvfh, id=f"{vlen}-{'zvfh' if zvfh else 'no-zvfh'}", marks=marks))
-    return found
-
-
-def _machine(vlen: int, zvfh: bool) -> tuple[str, list[str]]:
-    """The emulated processor, and what the program must be told of it."""
-    cpu = f"rv64,v=true,vlen={vlen},zfh={str(zvfh).lower()},zvfh={str(zvfh).lower()}"
-    return (f"{cpu},{BRAIN}", ["--zvfbfwma"]) if zvfh else (cpu, [])
+    lengths = sorted({machine.vlen_bits for machine in EVERY_VLEN})
+    default = {(vlen, index % 2 == 0) for index, vlen in enumerate(lengths)}
+    return [
+        pytest.param(
+            machine,
+            id=f"{machine.vlen_bits}-{'zvfh' if machine.zvfh else 'no-zvfh'}",
+            marks=[] if (machine.vlen_bits, machine.zvfh) in default else [pytest.mark.long],
+        )
+        for machine in EVERY_VLEN
+    ]
 
 
 @pytest.fixture(scope="module")
-def reports(programs: Programs, request: pytest.FixtureRequest) -> Iterator[dict[tuple[int, bool], Future[str]]]:
+def reports(programs: Programs, request: pytest.FixtureRequest) -> Iterator[dict[Machine, Future[str]]]:
     """What the program says on each machine that is asked for; as many run at once as there are processors."""
-    asked = {
-        (item.callspec.params["vlen"], item.callspec.params["zvfh"])
+    asked = [
+        item.callspec.params["machine"]
         for item in request.session.items
         if isinstance(item, pytest.Function) and item.module is request.module and "reports" in item.fixturenames
-    }
+    ]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-
-        def start(vlen: int, zvfh: bool) -> Future[str]:
-            cpu, told = _machine(vlen, zvfh)
-            return pool.submit(emulated, programs.riscv64, f"{cpu},{ALL_ONES}", *told)
-
-        yield {machine: start(*machine) for machine in sorted(asked)}
+        yield {machine: pool.submit(output, programs.riscv64, machine) for machine in asked}
 
 
-@pytest.mark.parametrize(("vlen", "zvfh"), _machines())
+@pytest.mark.parametrize("machine", _parameters())
 def test_every_kernel_is_right_to_the_last_bit_with_agnostic_tails_of_ones(
-    programs: Programs,
-    native: dict[str, Any],
-    reports: dict[tuple[int, bool], Future[str]],
-    vlen: int,
-    zvfh: bool,
+    programs: Programs, native: dict[str, Any], reports: dict[Machine, Future[str]], machine: Machine
 ) -> None:
-    cpu, told = _machine(vlen, zvfh)
-    report = verdict(reports[vlen, zvfh].result())
+    report = verdict(reports[machine].result())
     assert report["failures"] == 0
-    assert (report["rvv"], report["zvfh"], report["vlen_bits"]) == (True, zvfh, vlen)
+    assert (report["rvv"], report["zvfh"], report["vlen_bits"]) == (True, machine.zvfh, machine.vlen_bits)
     assert report["hashes"] == native["hashes"]
-    lines = [line.split() for line in emulated(programs.riscv64, cpu, *told, "--list").splitlines()]
+    lines = [line.split() for line in output(programs.riscv64, machine, "--list").splitlines()]
     assert set(report["kernels"]) == {name for name, _, state in lines if state == "available"}
     assert all(cases > 0 for cases in report["kernels"].values())
 
 
 def test_the_rvv_kernels_are_the_ones_that_are_dispatched(programs: Programs) -> None:
-    cpu = f"rv64,v=true,vlen=256,zfh=true,zvfh=true,{ALL_ONES}"
     # What is dispatched is said whatever is tested.
-    report = verdict(emulated(programs.riscv64, cpu, "--kernel", "packed_linear_bf16_m1_npair_rvv"))
+    report = verdict(output(programs.riscv64, K1, "--kernel", "packed_linear_bf16_m1_npair_rvv"))
     rows = {int(m): name for m, name in report["dispatch"]["packed_linear_bf16"].items()}
     assert {m: rows[m] for m in range(1, 7)} == {m: f"packed_linear_bf16_m{m}_npair_rvv" for m in range(1, 7)}
     assert {rows[m] for m in rows if m > 6} == {"packed_linear_bf16_npair_blocked_rvv"}
@@ -145,20 +128,17 @@ def test_the_rvv_kernels_are_the_ones_that_are_dispatched(programs: Programs) ->
 
 def test_where_there_is_zvfbfwma_its_kernels_are_dispatched(programs: Programs) -> None:
     one = "packed_linear_bf16_m1_widening_zvfbfwma_rvv"
-    cpu = f"rv64,v=true,vlen=256,{BRAIN},{ALL_ONES}"
-    rows = verdict(emulated(programs.riscv64, cpu, "--zvfbfwma", "--kernel", one))["dispatch"]["packed_linear_bf16"]
+    machine = MACHINES["VLEN 256, zvfh, zvfbfwma, agnostic ones"]
+    rows = verdict(output(programs.riscv64, machine, "--kernel", one))["dispatch"]["packed_linear_bf16"]
     assert rows["1"] == one
     assert rows["64"] == "packed_linear_bf16_widening_blocked_zvfbfwma_rvv"
 
 
 def test_without_v_the_portable_kernel_runs_and_no_vector_instruction(programs: Programs) -> None:
-    available = [
-        line.split()[0]
-        for line in emulated(programs.riscv64, "rv64,v=false", "--list").splitlines()
-        if "unavail" not in line
-    ]
+    lines = output(programs.riscv64, WITHOUT_V, "--list").splitlines()
+    available = [line.split()[0] for line in lines if "unavail" not in line]
     assert available and all(name.endswith("_portable") for name in available)
-    emulated(programs.riscv64, "rv64,v=false", "--kernel", "packed_linear_bf16_portable")
+    output(programs.riscv64, WITHOUT_V, "--kernel", "packed_linear_bf16_portable")
 
 
 def test_the_portable_kernel_is_right_on_this_machine(native: dict[str, Any]) -> None:
@@ -168,7 +148,7 @@ def test_the_portable_kernel_is_right_on_this_machine(native: dict[str, Any]) ->
 
 
 def test_the_sanitizers_find_nothing_on_this_machine(build_of: Callable[[str], Build], tmp_path: Path) -> None:
-    build = build_of(host_arch(platform.machine()))
+    build = build_of(HERE)
     script = "CXX=g++ sh /kernels/build.sh $(uname -m) / /out sanitized && /out/kernel_tests_sanitized"
     ended = run_container(
         build.engine,
@@ -187,4 +167,4 @@ def test_the_sanitizers_find_nothing_on_this_machine(build_of: Callable[[str], B
 
 @pytest.mark.parametrize("arch", ["riscv64", "host"])
 def test_clang_tidy_finds_no_mistakes(build_of: Callable[[str], Build], arch: str) -> None:
-    tidy_kernels(build_of(host_arch(platform.machine()) if arch == "host" else arch))
+    tidy_kernels(build_of(HERE if arch == "host" else arch))

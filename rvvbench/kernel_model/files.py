@@ -1,0 +1,20 @@
+"""The files that a result of `rvvbench kernels model` is saved as."""
+
+from __future__ import annotations
+
+from rvvbench.kernel_model import comparison_table, table
+from rvvbench.kernel_model.plot import svg
+from rvvbench.kernel_model.report import Comparison, Report
+
+
+def table_of(document: Report | Comparison) -> str:
+    """The Markdown tables of either."""
+    return comparison_table.markdown(document) if isinstance(document, Comparison) else table.markdown(document)
+
+
+def files_of(document: Report | Comparison) -> dict[str, str]:
+    """Their names and what is in them; equal documents give equal bytes."""
+    data = document.model_dump_json(by_alias=True, indent=1) + "\n"
+    if isinstance(document, Comparison):
+        return {"kernel-library-model.json": data, "kernel-library-model.md": table_of(document)}
+    return {"kernel-model.json": data, "kernel-model.md": table_of(document), "kernel-model.svg": svg(document)}
