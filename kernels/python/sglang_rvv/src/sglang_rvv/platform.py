@@ -8,20 +8,15 @@ SGLang 0.5.15 finds it through the entry point group `sglang.srt.platforms` in t
 from __future__ import annotations
 
 import os
-import sys
 from functools import cached_property
 from typing import Any
 
 from sglang.srt.platforms.cpu import CpuSRTPlatform
 from sglang.srt.platforms.device_mixin import PlatformEnum
 
+from sglang_rvv import kernels, policy, startup
 from sglang_rvv.settings import Settings
 from sglang_rvv.upstream import IntegrationError
-
-# What `ServerArgs._handle_cpu_backends` fills in on a CPU that is not arm64 when no backend was chosen, before we are
-# asked.
-SGLANG_CPU_DEFAULT = "intel_amx"
-DEFAULT_ATTENTION = "torch_native"
 
 
 def activate() -> str:
@@ -48,24 +43,18 @@ class RvvPlatform(CpuSRTPlatform):  # type: ignore[misc]
         replaced.
         """
         chosen = server_args.attention_backend
-        if chosen in (None, SGLANG_CPU_DEFAULT):
-            server_args.attention_backend = self.get_default_attention_backend()
+        server_args.attention_backend = policy.choose_attention(chosen)
+        if policy.is_fallback(chosen, server_args.attention_backend):
+            startup.say(
+                f"sglang_rvv: attention backend {policy.ATTENTION} is not active, {server_args.attention_backend} is: "
+                f"{kernels.capability().why_not}"
+            )
         server_args.sampling_backend = "pytorch"
-        if server_args.enable_torch_compile:
-            raise IntegrationError(
-                "--enable-torch-compile captures CPU graphs, which this platform does not have",
-                upstream="sglang.srt.model_executor.model_runner.ModelRunner.init_decode_cuda_graph",
-                mend="leave it off",
-            )
-        if self.settings.packed and server_args.enable_fp32_lm_head and "lm_head" in self.settings.packed:
-            raise IntegrationError(
-                "--enable-fp32-lm-head and a packed BF16 lm_head exclude each other",
-                mend="drop one of them (SGLANG_RVV_PROJECTIONS without lm_head)",
-            )
+        policy.check(server_args, self.settings)
         disable_graphs(server_args)
 
     def get_default_attention_backend(self) -> str:
-        return DEFAULT_ATTENTION
+        return policy.choose_attention(None)
 
     def get_device(self, local_rank: int | None = None) -> str:
         """A string: `ServerArgs._handle_missing_default_values` splits it, although the interface says torch.device."""
@@ -73,12 +62,14 @@ class RvvPlatform(CpuSRTPlatform):  # type: ignore[misc]
 
     def get_mha_kv_pool_cls(self) -> type:
         from sglang.srt.mem_cache.memory_pool import MHATokenToKVPool
+        from sglang.srt.server_args import get_global_server_args
 
         from sglang_rvv import hooks, scheduler_state
+        from sglang_rvv.kv_pool import Int8KVPool
 
         hooks.check_model_prepared()
         scheduler_state.check()
-        pool: type = MHATokenToKVPool
+        pool: type = Int8KVPool if get_global_server_args().kv_cache_dtype == "int8" else MHATokenToKVPool
         return pool
 
     def get_mla_kv_pool_cls(self) -> type:
@@ -100,12 +91,6 @@ class RvvPlatform(CpuSRTPlatform):  # type: ignore[misc]
         from sglang_rvv import hooks
 
         hooks.install(self.settings)
-        print(
-            f"sglang_rvv: platform {type(self).__name__} on {os.uname().machine}; "
-            f"packed linears: {', '.join(self.settings.packed) or 'off'}",
-            file=sys.stderr,
-            flush=True,
-        )
 
 
 def disable_graphs(server_args: Any) -> None:

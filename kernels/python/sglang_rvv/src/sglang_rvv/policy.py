@@ -1,0 +1,127 @@
+"""What a process does with the kernels: decided from SGLang's arguments, the environment and what the kernels can do.
+
+The process that reads the command line decides first, and may change the attention backend; every worker then decides
+again from the arguments that it was sent, and finds the same.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from sglang_rvv import kernels
+from sglang_rvv.kernels import Capability
+from sglang_rvv.settings import AUTO, Settings
+from sglang_rvv.upstream import IntegrationError
+
+ATTENTION = "rvv"
+"""Name of our attention backend."""
+
+FALLBACK = "torch_native"
+SGLANG_CPU_DEFAULT = "intel_amx"
+"""What `ServerArgs._handle_cpu_backends` fills in on a CPU that is not arm64 where nobody chose a backend."""
+
+
+NOBODY_CHOSE = (None, SGLANG_CPU_DEFAULT)
+
+
+@dataclass(frozen=True)
+class Policy:
+    """`linears`: the projections that our kernels compute. `memory_budget_mib`: for packed weights, None: by what is
+    available. `reasons`: why something is not ours, for the start-up line.
+    """
+
+    attention: bool = False
+    int8_cache: bool = False
+    linears: tuple[str, ...] = ()
+    elementwise: bool = False
+    memory_budget_mib: float | None = None
+    debug_weights: bool = False
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def uses_kernels(self) -> bool:
+        return self.attention or bool(self.linears) or self.elementwise
+
+
+def choose_attention(chosen: str | None, capability: Any = kernels.capability, machine: str | None = None) -> str:
+    """The attention backend that runs where `chosen` was asked for (None or SGLang's default: nobody asked).
+
+    Ours by default on riscv64 with V, elsewhere only where it is asked for. What cannot run falls back to
+    torch_native. `capability` is asked only where it matters.
+    """
+    if chosen in NOBODY_CHOSE:
+        return ATTENTION if is_ours_by_default(machine) and capability().usable else FALLBACK
+    if chosen == ATTENTION and not capability().usable:
+        return FALLBACK
+    return chosen
+
+
+def is_fallback(chosen: str | None, active: str, machine: str | None = None) -> bool:
+    """Whether ours was asked for, or is the default here, and another backend is active."""
+    wanted = chosen == ATTENTION or (chosen in NOBODY_CHOSE and is_ours_by_default(machine))
+    return wanted and active != ATTENTION
+
+
+def is_ours_by_default(machine: str | None = None) -> bool:
+    """Whether a machine of this type (by default this one) runs our backend where nobody chose one."""
+    return (os.uname().machine if machine is None else machine) == "riscv64"
+
+
+def decide(settings: Settings, server_args: Any, capability: Any = kernels.capability) -> Policy:
+    """The policy of this process; `capability` is asked only where something of ours is wanted."""
+    attention = server_args.attention_backend == ATTENTION
+    packed = settings.linear == "packed" or (settings.linear == AUTO and attention)
+    elementwise = settings.elementwise == "kernels" or (settings.elementwise == AUTO and attention)
+    budget = getattr(server_args, "cpu_rvv_memory_budget_mib", None)
+    if not (attention or packed or elementwise):
+        return Policy(reasons=(f"attention backend {server_args.attention_backend}, nothing else asked for",))
+    found: Capability = capability()
+    if not found.usable:
+        return Policy(reasons=(str(found.why_not),))
+    return Policy(
+        attention=attention,
+        int8_cache=server_args.kv_cache_dtype == "int8",
+        linears=settings.projections if packed else (),
+        elementwise=elementwise,
+        memory_budget_mib=budget,
+        debug_weights=settings.debug_weights,
+    )
+
+
+def check(server_args: Any, settings: Settings) -> None:
+    """Raise IntegrationError for arguments that cannot be served here, before anything is loaded."""
+    attention = server_args.attention_backend
+    if server_args.enable_torch_compile:
+        raise IntegrationError(
+            "--enable-torch-compile captures CPU graphs, which this platform does not have",
+            upstream="sglang.srt.model_executor.model_runner.ModelRunner.init_decode_cuda_graph",
+            mend="leave it off",
+        )
+    if server_args.kv_cache_dtype == "int8" and attention != ATTENTION:
+        raise IntegrationError(
+            f"--kv-cache-dtype int8 is read by the attention backend {ATTENTION} only, and {attention} is active"
+            + _because(attention),
+            mend=f"--attention-backend {ATTENTION}, or another --kv-cache-dtype",
+        )
+    if server_args.kv_cache_dtype == "int8" and getattr(server_args, "enable_hierarchical_cache", False):
+        raise IntegrationError("an INT8 KV cache has no copy on the host", mend="drop --enable-hierarchical-cache")
+    if attention == ATTENTION and server_args.speculative_algorithm is not None:
+        raise IntegrationError(
+            f"the attention backend {ATTENTION} does not verify drafts",
+            mend=f"drop --speculative-algorithm, or --attention-backend {FALLBACK}",
+        )
+    if server_args.quantization == "w8a8_int8" and not decide(settings, server_args).linears:
+        raise IntegrationError(
+            "--quantization w8a8_int8 is computed by our kernels only, and they are not active" + _because(attention),
+            mend=f"--attention-backend {ATTENTION}, or SGLANG_RVV_LINEAR=packed",
+        )
+    budget = getattr(server_args, "cpu_rvv_memory_budget_mib", None)
+    if budget is not None and not budget >= 0:
+        raise IntegrationError(f"--cpu-rvv-memory-budget-mib {budget} is no amount of memory", mend="0 or more MiB")
+
+
+def _because(attention: str) -> str:
+    found = kernels.capability()
+    return "" if found.usable or attention == ATTENTION else f" ({found.why_not})"

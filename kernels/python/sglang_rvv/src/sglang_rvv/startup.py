@@ -1,0 +1,70 @@
+"""Giving the kernels to a model that was just loaded, and saying in one line what is active and why."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from sglang_rvv import kernels, policy
+from sglang_rvv.policy import Policy
+from sglang_rvv.settings import Settings
+
+_lines: list[str] = []
+
+
+def prepare(model: Any) -> None:
+    """Route what the policy of this process names, and say so."""
+    from sglang.srt.server_args import get_global_server_args
+
+    from sglang_rvv import elementwise, linear
+
+    decided = policy.decide(Settings.from_environment(), get_global_server_args())
+    linears = linear.prepare(model, decided)
+    linear.unquantised_check(model)
+    rows = elementwise.prepare(model, ours=decided.elementwise)
+    say(active(type(model).__name__, decided, linears, rows))
+
+
+def active(model: str, decided: Policy, linears: Any, rows: dict[str, tuple[int, int]]) -> str:
+    """The start-up line: kernels, what is ours, what is torch's, and why."""
+    ours: list[str] = []
+    torch: list[str] = []
+    (ours if decided.attention else torch).append(f"attention{' (INT8 cache)' if decided.int8_cache else ''}")
+    if decided.linears:
+        budget = linears.budget
+        packed = f"{len(budget.packed)} linears packed ({sum(budget.packed.values())} bytes"
+        ours.append(f"{packed}, budget {budget.limit_bytes})")
+        if budget.left_out:
+            left = f"{len(budget.left_out)} row-major ({sum(budget.left_out.values())} bytes would not fit: "
+            ours.append(f"{left}{shortened(list(budget.left_out))})")
+    if linears.kept:
+        torch.append(f"{len(linears.kept)} linears ({shortened(linears.kept)})")
+    for operation, (with_kernels, without) in rows.items():
+        if with_kernels:
+            ours.append(f"{with_kernels} x {operation}")
+        if without:
+            torch.append(f"{without} x {operation}")
+    found = str(kernels.capability()) if decided.uses_kernels else "kernels off"
+    why = f"; because {', '.join(decided.reasons)}" if decided.reasons else ""
+    return (
+        f"sglang_rvv: {model} on {os.uname().machine}: {found}; ours: {', '.join(ours) or 'nothing'}; "
+        f"torch: {', '.join(torch) or 'nothing'}{why}"
+    )
+
+
+def shortened(names: list[str], most: int = 4) -> str:
+    """The first names, and how many more."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def say(line: str) -> None:
+    """On stderr, and kept for whoever asks what is active."""
+    _lines.append(line)
+    print(line, file=sys.stderr, flush=True)
+
+
+def said() -> list[str]:
+    """All start-up lines of this process."""
+    return list(_lines)
