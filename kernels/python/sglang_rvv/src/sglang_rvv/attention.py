@@ -66,7 +66,8 @@ class RVVAttnBackend(AttentionBackend):  # type: ignore[misc]
     @property
     def capacity(self) -> int:
         """Sequences that a decode step can have."""
-        return self.attn_logits.shape[0]
+        slots: int = self.attn_logits.shape[0]
+        return slots
 
     def init_forward_metadata(self, forward_batch: Any) -> None:
         """Once before the layers of a forward pass."""

@@ -63,7 +63,8 @@ def counted(operation: str, stock: Forward) -> Forward:
 def rows_of(operation: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
     """Rows of an input [..., N]; of a rotary embedding the number of positions."""
     first: torch.Tensor = args[0] if args else next(iter(kwargs.values()))
-    return first.numel() if operation == ROTARY_EMBEDDING else first.numel() // first.shape[-1]
+    rows: int = first.numel() if operation == ROTARY_EMBEDDING else first.numel() // first.shape[-1]
+    return rows
 
 
 def rms_norm(module: Any, stock: Forward) -> Forward | None:

@@ -26,9 +26,7 @@ GET_MODEL_LOADER = "sglang.srt.model_loader.loader.get_model_loader"
 COMPUTE_LM_HEAD = "sglang.srt.layers.logits_processor.LogitsProcessor._compute_lm_head"
 SUPPORT_TRITON = "sglang.srt.utils.common.support_triton"
 SERVER_ARGS = "sglang.srt.server_args.ServerArgs"
-W8A8_AFTER_LOADING = (
-    "sglang.srt.layers.quantization.w8a8_int8.W8A8Int8LinearMethod.process_weights_after_loading"
-)
+W8A8_AFTER_LOADING = "sglang.srt.layers.quantization.w8a8_int8.W8A8Int8LinearMethod.process_weights_after_loading"
 MODEL_RUNNER = "sglang.srt.model_executor.model_runner"
 CONFIGURE_KV_CACHE = f"{MODEL_RUNNER}.ModelRunner.configure_kv_cache_dtype"
 CELL_SIZE = "sglang.srt.model_executor.pool_configurator.DefaultPoolConfigurator._compute_cell_size"
@@ -42,8 +40,8 @@ _prepared: list[str] = []
 
 @dataclass(frozen=True)
 class Hook:
-    """`function` goes where `kind` (a name of SGLang's HookType) says; `copies` are modules that had taken the target by
-    name and must have ours too.
+    """`function` goes where `kind` (a name of SGLang's HookType) says; `copies` are modules that had taken the target
+    by name and must have ours too.
     """
 
     target: str

@@ -1,4 +1,4 @@
-"""The door to `sgl_kernel`: whether it is there and what it can do here, and its operators in the forms that we call."""
+"""The door to `sgl_kernel`: whether it is there, what it can do here, and its operators in the forms that we call."""
 
 from __future__ import annotations
 
@@ -68,9 +68,7 @@ def capability() -> Capability:
     except (ImportError, OSError, RuntimeError) as error:
         return Capability(f"sgl_kernel cannot be loaded: {error}")
     said = sgl_kernel.describe()
-    found = Capability(
-        None, sgl_kernel.library_sha256(), bool(said["rvv"]), bool(said["zvfh"]), int(said["vlen_bits"])
-    )
+    found = Capability(None, sgl_kernel.library_sha256(), bool(said["rvv"]), bool(said["zvfh"]), int(said["vlen_bits"]))
     missing = [name for name in OPERATORS if not hasattr(torch.ops.sgl_kernel, name)]
     if missing:
         return without(found, f"sgl_kernel has no {', '.join(missing)}")

@@ -28,6 +28,9 @@ from sglang_rvv.upstream import IntegrationError
 FLOATING = (torch.bfloat16, torch.float16)
 """What the floating-point kernels compute in."""
 
+PLAIN_HEADS = ("UnquantizedEmbeddingMethod", "UnquantizedLinearMethod", "NoneType")
+"""Types of a head's `quant_method` (None is one) that leave its product with the weight as it is."""
+
 TIED = "tied lm_head and embed_tokens must remain the same module"
 
 STATE = "rvv_linears"
@@ -48,9 +51,9 @@ class CountedLinear(LinearMethodBase):  # type: ignore[misc]
         self.stock.process_weights_after_loading(layer)
 
     def apply(self, layer: Any, x: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
-        return self.torch(layer, x, bias)
+        return self.in_torch(layer, x, bias)
 
-    def torch(self, layer: Any, x: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+    def in_torch(self, layer: Any, x: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
         """SGLang's way, counted as such."""
         self.count(x, "torch")
         out: torch.Tensor = self.stock.apply(layer, x, bias)
@@ -67,7 +70,7 @@ class KernelLinear(CountedLinear):
     def apply(self, layer: Any, x: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
         weight = layer.weight
         if x.numel() == 0 or x.dtype != weight.dtype or weight.dtype not in FLOATING:
-            return self.torch(layer, x, bias)
+            return self.in_torch(layer, x, bias)
         out, path = floating(layer, x, bias)
         self.count(x, path)
         return out
@@ -84,9 +87,7 @@ class W8A8Linear(CountedLinear):
         packed = None if owner is None else owner.current()
         self.count(x, "w8a8_row_major" if packed is None else "w8a8")
         weight = layer.weight.data if packed is None else packed
-        out: torch.Tensor = kernels.w8a8_linear(
-            x, weight, layer.weight_scale.data, bias, is_packed=packed is not None
-        )
+        out: torch.Tensor = kernels.w8a8_linear(x, weight, layer.weight_scale.data, bias, is_packed=packed is not None)
         return out
 
 
@@ -180,7 +181,7 @@ def method_of(layer: Any, projection: str, *, ours: bool) -> Any:
 def is_plain_head(head: Any) -> bool:
     """Whether logits are a product with `head.weight`: neither LoRA-wrapped nor quantised."""
     method = type(getattr(head, "quant_method", None)).__name__
-    return not hasattr(head, "set_lora") and method in ("UnquantizedEmbeddingMethod", "UnquantizedLinearMethod", "NoneType")
+    return not hasattr(head, "set_lora") and method in PLAIN_HEADS
 
 
 def find(model: Any) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
@@ -230,7 +231,7 @@ def compute_lm_head(
     rows = hidden_states.numel() // hidden_states.shape[-1]
     if state is not None:
         state.check_head(model, lm_head)
-    weight = getattr(lm_head, "weight", None)
+    weight: Any = getattr(lm_head, "weight", None)
     ours = (
         state is not None
         and "lm_head" in state.policy.linears
@@ -250,7 +251,7 @@ def compute_lm_head(
     return logits
 
 
-def unquantised_check(model: Any) -> None:
+def check_w8a8_is_ours(model: Any) -> None:
     """Raise IntegrationError for a W8A8 layer that our kernels do not compute: SGLang has no other way on a CPU."""
     for name, module in model.named_modules():
         if isinstance(getattr(module, "quant_method", None), W8A8Int8LinearMethod):

@@ -4,10 +4,10 @@ The copy is a non-persistent buffer of the module itself: it is in no `state_dic
 and the row-major weight stays. What it was packed from is on record and looked at before every use; where that does not
 hold, the copy is dropped, and the module is row-major until it is packed again.
 
-Whoever writes into a weight in place must call `invalidate(module)` (or `sglang_rvv.linear.repack(model)` for all): pointer, shape and
-type are then what they were, and only the version counter would tell. With SGLANG_RVV_DEBUG_WEIGHTS=1 that counter is
-looked at too; it does not count writes through `weight.data`. `load_state_dict` and SGLang's `update_weights_*` are
-covered.
+Whoever writes into a weight in place must call `invalidate(module)` (or `sglang_rvv.linear.repack(model)` for all):
+pointer, shape and type are then what they were, and only the version counter would tell. With
+SGLANG_RVV_DEBUG_WEIGHTS=1 that counter is looked at too; it does not count writes through `weight.data`.
+`load_state_dict` and SGLang's `update_weights_*` are covered.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PACKABLE = (torch.bfloat16, torch.float16, torch.int8)
 class Source:
     """The weight that a copy was packed from."""
 
-    weight: weakref.ref[torch.Tensor]
+    weight: Any  # weakref.ref of a tensor
     pointer: int
     shape: torch.Size
     stride: tuple[int, ...]
@@ -57,7 +57,7 @@ class Source:
 
     def is_still(self, weight: torch.Tensor) -> bool:
         """Whether `weight` is the same tensor over the same memory, in the same form."""
-        return (
+        return bool(
             self.weight() is weight
             and self.pointer == weight.data_ptr()
             and self.shape == weight.shape
@@ -136,7 +136,7 @@ class PackedWeight:
         return module
 
     def _weight(self) -> torch.Tensor:
-        weight: torch.Tensor = self._owned().weight  # type: ignore[assignment]
+        weight: torch.Tensor = self._owned().weight
         return weight
 
 

@@ -38,9 +38,9 @@ class RvvServerArgs(Stock):  # type: ignore[misc]
     cpu_rvv_memory_budget_mib: Annotated[
         float | None,
         Arg(
-            help="Memory for packed weights, in MiB (attention backend rvv). Modules are packed layer by layer, lm_head "
-            "last; what does not fit stays row-major. By default three quarters of the memory that is free when the "
-            "model is loaded, by /proc/meminfo and cgroups.",
+            help="Memory for packed weights, in MiB (attention backend rvv). Modules are packed layer by layer, "
+            "lm_head last; what does not fit stays row-major. By default three quarters of the memory that is free "
+            "when the model is loaded, by /proc/meminfo and cgroups.",
             type_parser=float,
         ),
     ] = None

@@ -21,7 +21,7 @@ def prepare(model: Any) -> None:
 
     decided = policy.decide(Settings.from_environment(), get_global_server_args())
     linears = linear.prepare(model, decided)
-    linear.unquantised_check(model)
+    linear.check_w8a8_is_ours(model)
     rows = elementwise.prepare(model, ours=decided.elementwise)
     say(active(type(model).__name__, decided, linears, rows))
 
