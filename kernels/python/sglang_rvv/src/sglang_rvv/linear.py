@@ -116,7 +116,7 @@ class Linears:
 
     def check_head(self, model: Any, head: Any) -> None:
         """Raise RuntimeError where the head of a tied model is another module than its embedding."""
-        if is_tied(model) and embedding(model) is not head:
+        if is_tied(model) and unwrapped(embedding(model)) is not unwrapped(head):
             raise RuntimeError(TIED)
 
 
@@ -166,6 +166,19 @@ def repack(model: torch.nn.Module) -> None:
         state.pack()
 
 
+def release(layer: Any) -> None:
+    """Give a layer back to SGLang, for whoever wraps it (LoRA): its own way from now on, counted, and no packed copy.
+
+    W8A8 stays: SGLang has no way of its own here.
+    """
+    method = getattr(layer, "quant_method", None)
+    if isinstance(method, W8A8Linear):
+        return
+    packed_weight.disown(layer)
+    if isinstance(method, CountedLinear):
+        layer.quant_method = CountedLinear(method.projection, method.stock)
+
+
 def method_of(layer: Any, projection: str, *, ours: bool) -> Any:
     """What computes the layer from now on, and counts; another library's quantisation is left as it is."""
     stock = layer.quant_method
@@ -212,6 +225,11 @@ def in_packing_order(found: dict[str, list[tuple[str, Any]]]) -> list[PackedWeig
 def is_tied(model: Any) -> bool:
     """Whether the model's configuration makes the embedding its head."""
     return bool(getattr(getattr(model, "config", None), "tie_word_embeddings", False)) and embedding(model) is not None
+
+
+def unwrapped(module: Any) -> Any:
+    """The module that LoRA has wrapped, or the module itself."""
+    return module.base_layer if hasattr(module, "set_lora") else module
 
 
 def embedding(model: Any) -> Any:
