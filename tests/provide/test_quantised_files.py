@@ -23,8 +23,11 @@ from rvvbench.manifest.models import Model
 from rvvbench.provide import safetensors
 from rvvbench.provide.quantise import quantise, source
 from rvvbench.provide.quantise.__main__ import main
-from rvvbench.provide.safetensors import Tensor, stored_tensors
+from rvvbench.provide.quantise.checkpoint import config_file, layout
+from rvvbench.provide.safetensors import StoredTensor, Tensor, stored_tensors
+from rvvbench.provide.synthetic.architecture import read_architecture
 
+MODELS = sorted(path.stem for path in (project.manifests_dir() / "models").glob("*.yaml"))
 MINIS = ("llama-mini", "qwen2-mini", "qwen3-mini")
 NUMBERS = {"I8": "<i1", "F32": "<f4", "BF16": "<u2", "F16": "<f2"}
 Get = Callable[[str], Generated]
@@ -94,6 +97,22 @@ def test_the_quantiser_writes_what_the_manifest_pins(generated: Get, quantised: 
     for file, pin in model.synthetic.w8a8.files.items():
         content = (quantised(name) / file).read_bytes()
         assert (hashlib.sha256(content).hexdigest(), len(content)) == (pin.sha256, pin.size)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_what_every_manifest_pins_fits_its_config(name: str) -> None:
+    """Without the weights themselves: the small files, and how long the big one is."""
+    model = load_manifest(project.manifests_dir(), "models", name, Model)[0]
+    pinned = dict(model.synthetic.w8a8.files)
+    config, weights = pinned.pop("config.json"), pinned.pop("model.safetensors")
+    content = config_file(model.config)
+    assert (config.sha256, config.size) == (hashlib.sha256(content).hexdigest(), len(content))
+    assert pinned.items() <= model.synthetic.files.items()
+    assert pinned.keys() == model.synthetic.files.keys() - {"config.json", "model.safetensors"}
+    shapes = read_architecture(model.config).tensors()
+    stored = {name: StoredTensor(Tensor("BF16", shape), Path(), 0) for name, shape in shapes.items()}
+    tensors = layout(source.Source(Path(), model.config, stored, ()))
+    assert weights.size == len(safetensors.header(tensors)) + sum(tensor.bytes for tensor in tensors.values())
 
 
 @pytest.mark.parametrize("name", MINIS)

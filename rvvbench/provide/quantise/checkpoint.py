@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,14 +30,18 @@ def quantise(source: Path, folder: Path, progress: Progress | None = None) -> di
     Holds a few megabytes at a time. Raises RvvbenchError, with the file, for a checkpoint that cannot be quantised.
     """
     checkpoint = open_checkpoint(source)
-    config = json_bytes({**checkpoint.config, "quantization_config": QUANTIZATION_CONFIG}, indent=2)
     contents = {path.name: path.read_bytes() for path in checkpoint.others}
     written: dict[str, WrittenFile] = {}
-    for name, content in {**contents, "config.json": config}.items():
+    for name, content in {**contents, "config.json": config_file(checkpoint.config)}.items():
         (folder / name).write_bytes(content)
         written[name] = WrittenFile(hashlib.sha256(content).hexdigest(), len(content))
     written[WEIGHTS_FILE] = _write_weights(checkpoint, folder / WEIGHTS_FILE, progress)
     return dict(sorted(written.items()))
+
+
+def config_file(config: Mapping[str, Any]) -> bytes:
+    """The config.json of the quantised form of a checkpoint with this `config`."""
+    return json_bytes({**config, "quantization_config": QUANTIZATION_CONFIG}, indent=2)
 
 
 def scale_name(weight: str) -> str:
