@@ -190,6 +190,10 @@ def _pins(resolved: Resolved, data: dict[str, Any]) -> Iterator[tuple[str, str]]
         yield "synthetic", f"{model.synthetic.algorithm}, seed {model.synthetic.seed}"
         for name, file in sorted(model.synthetic.files.items()):
             yield "", f"{file.sha256}  {name}  {file.size:,} bytes"
+        if model.synthetic.w8a8:
+            yield "w8a8", model.synthetic.w8a8.algorithm
+            for name, file in sorted(model.synthetic.w8a8.files.items()):
+                yield "", f"{file.sha256}  {name}  {file.size:,} bytes"
     for part in ("pytorch", "sglang"):
         source = data["stack"][part]
         if source["kind"] == "git":

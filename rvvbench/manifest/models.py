@@ -236,12 +236,20 @@ class SyntheticFile(Strict):
     size: int = Field(gt=0)
 
 
+class Quantised(Strict):
+    """The W8A8 form of a generated checkpoint (docs/quantised-checkpoints.md), for variants with `linear: w8a8`."""
+
+    algorithm: Literal["rvvbench-w8a8/1"]
+    files: dict[str, SyntheticFile] = Field(min_length=1)
+
+
 class Synthetic(Strict):
     """A checkpoint that is generated, not downloaded: same bytes on every machine."""
 
     algorithm: Literal["rvvbench-synthetic/1"]
     seed: int = Field(ge=0)
     files: dict[str, SyntheticFile]
+    w8a8: Quantised | None = None
 
 
 class Configuration(Strict):
@@ -368,7 +376,7 @@ class Variant(Strict):
     name: Name
     title: str
     attention_backend: Literal["torch_native"]
-    linear: Literal["torch", "packed"]
+    linear: Literal["torch", "packed", "w8a8"]
     projections: Annotated[list[Projection], AfterValidator(_each_once)] = Field(default_factory=list)
     compile: Literal["none"] = "none"
     server_args: dict[str, Any] = Field(default_factory=dict)
@@ -376,7 +384,7 @@ class Variant(Strict):
     @property
     def uses_kernels(self) -> bool:
         """Whether our kernel library must be loaded and attested."""
-        return self.linear == "packed"
+        return self.linear != "torch"
 
     @field_validator("server_args")
     @classmethod
@@ -388,7 +396,7 @@ class Variant(Strict):
 
     @model_validator(mode="after")
     def _projections_fit(self) -> Variant:
-        if (self.linear == "packed") != bool(self.projections):
-            message = "`projections` goes with `linear: packed`, and only with it"
+        if (self.linear != "torch") != bool(self.projections):
+            message = "`projections` goes with `linear: packed` and `linear: w8a8`, and only with them"
             raise misplaced(("projections",), message, self.projections)
         return self

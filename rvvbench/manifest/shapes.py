@@ -25,8 +25,13 @@ class ProjectionShape:
     @property
     def packed_bytes(self) -> int:
         """Bytes of all `count` packed BF16 weights, N padded to 32."""
+        return 2 * self.packed_int8_bytes
+
+    @property
+    def packed_int8_bytes(self) -> int:
+        """Bytes of all `count` packed INT8 weights, N padded to 32; their scales are not packed."""
         padded = -(-self.n // PACK_ROWS) * PACK_ROWS
-        return padded * self.k * 2 * self.count
+        return padded * self.k * self.count
 
 
 def projection_shapes(config: Mapping[str, Any]) -> list[ProjectionShape]:

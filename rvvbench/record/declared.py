@@ -89,6 +89,19 @@ def _provided(record: Record) -> Iterator[Pair]:
         generated = at(record.manifest, "model", "synthetic", "files")
         files = {name: at(file, "sha256") for name, file in generated.items()} if isinstance(generated, dict) else {}
         yield "pins.checkpoint.files", _files(record), "manifest.model.synthetic.files", files
+        yield from _quantised(record)
+
+
+def _quantised(record: Record) -> Iterator[Pair]:
+    """The quantised form of a generated checkpoint, where the run had one and the manifest pins it."""
+    pinned = at(record.manifest, "model", "synthetic", "w8a8")
+    if not isinstance(pinned, dict) or "checkpoint_w8a8" not in record.pins:
+        return
+    files = pinned.get("files")
+    sha256s = {name: at(file, "sha256") for name, file in files.items()} if isinstance(files, dict) else {}
+    for field, declared in (("files", sha256s), ("algorithm", pinned.get("algorithm"))):
+        stored = at(record.pins, "checkpoint_w8a8", field)
+        yield f"pins.checkpoint_w8a8.{field}", stored, f"manifest.model.synthetic.w8a8.{field}", declared
 
 
 def _expected(record: Record, row: Row, variant: dict[str, Any]) -> Iterator[Pair]:
@@ -103,7 +116,8 @@ def _expected(record: Record, row: Row, variant: dict[str, Any]) -> Iterator[Pai
     yield "vlen_bits", expected.vlen_bits, "the board's vlen", at(board, "vlen")
     yield "machine", expected.machine, "the image's arch", _MACHINES.get(record.image.arch, record.image.arch)
     yield "packages", expected.packages, "the stack's packages", at(manifest, "stack", "packages")
-    yield "checkpoint_files", expected.checkpoint_files, "pins.checkpoint.files", _files(record)
+    pin = "checkpoint_w8a8" if variant.get("linear") == "w8a8" else "checkpoint"
+    yield "checkpoint_files", expected.checkpoint_files, f"pins.{pin}.files", at(record.pins, pin, "files")
     seen = {name: expected.environment.get(name, ABSENT) for name in record.environment}
     yield "environment", seen, "the record's environment", record.environment
     packed = variant.get("linear") == "packed"

@@ -26,10 +26,22 @@ memory a property of the machine: on the CPU it zeroes, and so touches, every pa
 
 @dataclass(frozen=True)
 class Pins:
-    """Hashes that provisioning has verified outside; the process proves them again inside."""
+    """Hashes that provisioning has verified outside; the process proves them again inside.
+
+    `w8a8_files` are those of the quantised checkpoint, None where no variant computes with it.
+    """
 
     checkpoint_files: Mapping[str, str]
     kernels_sha256: str | None
+    w8a8_files: Mapping[str, str] | None = None
+
+    def checkpoint_of(self, variant: Variant) -> dict[str, str]:
+        """File -> sha256 of the checkpoint that `variant` loads."""
+        if variant.linear != "w8a8":
+            return dict(self.checkpoint_files)
+        if self.w8a8_files is None:
+            raise ValueError(f"{variant.name} needs the quantised checkpoint, which was not provided")
+        return dict(self.w8a8_files)
 
     def kernels_of(self, variant: Variant) -> str | None:
         """Hash of the kernel library that `variant` must load; None where it uses none."""
@@ -58,7 +70,7 @@ def expected_of_process(
         "machine": target.machine,
         "vlen_bits": resolved.board.vlen,
         "packages": dict(resolved.stack.packages),
-        "checkpoint_files": dict(pins.checkpoint_files),
+        "checkpoint_files": pins.checkpoint_of(variant),
         "kernels_sha256": pins.kernels_of(variant),
         "routing": tuple(
             RecordRoute(projection=r.projection, m=r.m, path=r.path, calls=r.calls, reason=r.reason) for r in routes
@@ -143,7 +155,7 @@ def process_spec(
         "expect": {
             "machine": target.machine,
             "packages": dict(resolved.stack.packages),
-            "checkpoint_files": dict(pins.checkpoint_files),
+            "checkpoint_files": pins.checkpoint_of(variant),
             "kernels_sha256": pins.kernels_of(variant),
             "vlen": resolved.board.vlen,
         },

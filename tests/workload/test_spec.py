@@ -24,7 +24,7 @@ from rvvbench.workload.spec import Identity, Pins, variant_environment
 
 EMULATED = Target("emulated", "riscv64", emulated=True)
 HOST = Target("host", "amd64", emulated=False)
-PINS = Pins({"model.safetensors": "a" * 64}, "b" * 64)
+PINS = Pins({"model.safetensors": "a" * 64}, "b" * 64, {"model.safetensors": "d" * 64})
 IDENTITY = Identity("r", "r/none", 0)
 
 
@@ -64,6 +64,19 @@ def test_a_row_expects_kernels_only_where_the_variant_uses_them(one_batch: OneBa
     assert (native.ops, native.kernel_suffix) == ({}, None)
     assert sum(route.calls or 0 for route in kernels.routing) == 72
     assert (kernels.ops, kernels.kernel_suffix) == ({"weight_packed_linear_out": 72}, "_rvv")
+
+
+@pytest.mark.parametrize("name", ["llama-one-batch", "llama-serve"])
+def test_only_a_w8a8_variant_is_given_and_expected_to_have_the_quantised_checkpoint(name: str) -> None:
+    made = job(name, HOST)
+    kernels = made.resolved.variants[1]
+    w8a8 = kernels.model_copy(update={"linear": "w8a8"})
+    for variant, digit in ((kernels, "a"), (w8a8, "d")):
+        files = {"model.safetensors": digit * 64}
+        assert made.spec(variant, IDENTITY)["expect"]["checkpoint_files"] == files
+        assert [row.checkpoint_files for row in expectations(made, variant)] == [files] * len(made.rows(variant, []))
+    with pytest.raises(ValueError, match="rvv-kernels needs the quantised checkpoint"):
+        Pins({}, None).checkpoint_of(w8a8)
 
 
 @pytest.mark.parametrize("name", ["llama-one-batch", "llama-serve"])
@@ -107,7 +120,9 @@ def test_what_a_row_expects_is_what_verify_derives_from_the_manifest_of_the_reco
     synthetic = resolved.model.synthetic
     generated = resolved.experiment.weights == "synthetic" and synthetic is not None
     files = {file: one.sha256 for file, one in synthetic.files.items()} if generated and synthetic else {"a": "a" * 64}
-    made = job_of(resolved, target, Pins(files, "b" * 64))
+    pinned = synthetic.w8a8 if generated and synthetic else None
+    w8a8 = {file: one.sha256 for file, one in pinned.files.items()} if pinned else {"a": "d" * 64}
+    made = job_of(resolved, target, Pins(files, "b" * 64, w8a8))
     image = Image(name="runtime", digest="sha256:" + "c" * 64, arch=target.arch)
     record = build_record(
         run_id="r",
@@ -120,6 +135,7 @@ def test_what_a_row_expects_is_what_verify_derives_from_the_manifest_of_the_reco
         pins={
             "image": image.model_dump(exclude={"relocked"}),
             "checkpoint": {"kind": resolved.experiment.weights, "files": files},
+            "checkpoint_w8a8": {"algorithm": "rvvbench-w8a8/1", "files": w8a8},
             "kernels": {"library_sha256": "b" * 64},
         },
         environment=environment(target, resolved.board),
