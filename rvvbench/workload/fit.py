@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rvvbench.errors import EnvironmentLacks
-from rvvbench.manifest.models import PROJECTIONS, Variant
+from rvvbench.manifest.models import Variant
+from rvvbench.manifest.packing import packing
 from rvvbench.manifest.resolve import Resolved
-from rvvbench.manifest.shapes import projection_shapes
 from rvvbench.workload.provision import Provision
 
 WEIGHTS = (".safetensors", ".bin", ".pt")
@@ -27,9 +27,7 @@ class Need:
 
 def need(resolved: Resolved, variant: Variant, checkpoint_bytes: int) -> Need:
     """A lower bound: activations, pools and Python come on top."""
-    packed = set(variant.projections) if variant.linear == "packed" else set()
-    shapes = {shape.projection: shape for shape in projection_shapes(resolved.model.config)}
-    return Need(checkpoint_bytes, sum(shapes[name].packed_bytes for name in PROJECTIONS if name in packed))
+    return Need(checkpoint_bytes, packing(resolved.model.config, variant).packed_bytes)
 
 
 def check_memory(resolved: Resolved, provision: Provision, available_bytes: int | None) -> None:
@@ -50,7 +48,7 @@ def check_memory(resolved: Resolved, provision: Provision, available_bytes: int 
                     f"({_mib(wanted.checkpoint_bytes)} checkpoint, {_mib(wanted.packed_bytes)} packed), "
                     f"{name} is {_mib(limit)}",
                     where=resolved.experiment_document.where(("model",)),
-                    mend="a smaller model, fewer packed projections, or more memory",
+                    mend="a smaller model, a variant with a budget of packed weights, or more memory",
                 )
 
 

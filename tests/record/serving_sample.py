@@ -10,7 +10,8 @@ from typing import Any
 
 from rvvbench.record.build import Ran, build_row
 from rvvbench.record.events import EventsRead
-from rvvbench.record.schema import PACKED_LINEAR_OP, Expected, ExpectedLoad, Record, Route, Row
+from rvvbench.record.operators import PACKED_LINEAR_OP
+from rvvbench.record.schema import Expected, ExpectedLoad, Record, Route, Row
 
 from . import sample
 from .sample import KERNELS, MIB, Event, S
