@@ -18,9 +18,7 @@ BUDGET, PACKED = "memory_budget", "packed_bytes"
 
 _COLUMNS = (
     Column(BUDGET, "Budget", "MiB", text="What packed weights may take, as a share of what all of them would."),
-    Column(
-        PACKED, "Packed", "MiB", text="What packed weights take beside the row-major ones; of how many modules."
-    ),
+    Column(PACKED, "Packed", "MiB", text="What packed weights take beside the row-major ones; of how many modules."),
 )
 
 
