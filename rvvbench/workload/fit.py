@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from rvvbench.errors import EnvironmentLacks
 from rvvbench.manifest.models import Variant
+from rvvbench.manifest.packing import packing
 from rvvbench.manifest.resolve import Resolved
-from rvvbench.manifest.shapes import projection_shapes
 from rvvbench.workload.provision import Provision
 
 WEIGHTS = (".safetensors", ".bin", ".pt")
@@ -26,16 +26,8 @@ class Need:
 
 
 def need(resolved: Resolved, variant: Variant, checkpoint_bytes: int) -> Need:
-    """A lower bound: activations, pools and Python come on top. `checkpoint_bytes`: of the one that `variant` loads.
-
-    The row-major weight stays beside its packed copy. Of a W8A8 checkpoint only `lm_head` is not INT8.
-    """
-    packed = 0
-    for shape in projection_shapes(resolved.model.config):
-        if variant.linear != "torch" and shape.projection in variant.projections:
-            int8 = variant.linear == "w8a8" and shape.projection != "lm_head"
-            packed += shape.packed_int8_bytes if int8 else shape.packed_bytes
-    return Need(checkpoint_bytes, packed)
+    """A lower bound: activations, pools and Python come on top. `checkpoint_bytes`: of the one that `variant` loads."""
+    return Need(checkpoint_bytes, packing(resolved.model.config, variant).packed_bytes)
 
 
 def check_memory(resolved: Resolved, provision: Provision, available_bytes: int | None) -> None:
@@ -56,7 +48,7 @@ def check_memory(resolved: Resolved, provision: Provision, available_bytes: int 
                     f"({_mib(wanted.checkpoint_bytes)} checkpoint, {_mib(wanted.packed_bytes)} packed), "
                     f"{name} is {_mib(limit)}",
                     where=resolved.experiment_document.where(("model",)),
-                    mend="a smaller model, fewer packed projections, or more memory",
+                    mend="a smaller model, a variant with a budget of packed weights, or more memory",
                 )
 
 

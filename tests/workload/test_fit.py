@@ -53,6 +53,21 @@ def test_each_variant_needs_the_checkpoint_that_it_loads(llama: Resolved) -> Non
         check_memory(resolved, provision(2 * GIB), 2 * GIB)
 
 
+def test_a_budget_of_packed_weights_is_kept_by_what_is_needed(llama: Resolved) -> None:
+    budgets = resolve(project.manifests_dir(), "llama-memory-budget", "board").variants
+    needed = [need(llama, variant, GIB).packed_bytes for variant in budgets]
+    assert (needed[0], needed[1], needed[4]) == (0, 0, 2_471_493_632)
+    assert 0 < needed[2] <= 2_471_493_632 // 4 < needed[3] <= 2_471_493_632 // 2
+
+
+def test_a_packed_w8a8_layer_takes_half_of_a_bfloat16_one(llama: Resolved) -> None:
+    names = ["rvv-kernels", "rvv-w8a8"]
+    kernels, w8a8 = resolve(project.manifests_dir(), "llama-one-batch", "board", variants=names).variants
+    head = 128_256 * 2048 * 2
+    layers = need(llama, kernels, 0).packed_bytes - head
+    assert need(llama, w8a8, 0).packed_bytes == layers // 2 + head
+
+
 def test_too_little_memory_is_told_with_what_is_needed_and_what_there_is(llama: Resolved) -> None:
     check_memory(llama, provision(2 * GIB), 5 * GIB)
     with pytest.raises(EnvironmentLacks) as caught:
