@@ -53,17 +53,19 @@ class TaskData:
         """
         single = self.train_file == self.test_file
         asked = self.train[shots:] if single else self.test
-        for what, wanted, found, file in (
-            ("examples (workload.shots)", shots, self.train, self.train_file[0]),
-            ("questions (workload.questions)", questions, asked, self.test_file[0]),
-        ):
-            if len(found) < wanted:
-                behind = f" behind its first {shots}, the examples," if single and found is asked else ""
-                raise UsageError(
-                    f"{wanted} {what} are wanted, {file} has {len(found)}{behind}",
-                    where=file,
-                    mend=f"at most --questions {len(asked)}, or fewer examples: --set workload.shots=N",
-                )
+        if len(self.train) < shots:
+            raise UsageError(
+                f"{shots} examples are wanted, {self.train_file[0]} has {len(self.train)} entries",
+                where=self.train_file[0],
+                mend="more entries, or fewer examples: --set workload.shots=N",
+            )
+        if len(asked) < questions:
+            behind = f" behind its first {shots}, the examples" if single else ""
+            raise UsageError(
+                f"{questions} questions are wanted, {self.test_file[0]} has {len(asked)}{behind}",
+                where=self.test_file[0],
+                mend=f"--questions {len(asked)}" if asked else "more entries",
+            )
         return self.train[:shots], asked[:questions]
 
     def pins(self) -> dict[str, Any]:

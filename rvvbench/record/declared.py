@@ -7,13 +7,14 @@ checkable without the code that resolved its manifest.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from rvvbench.record.declared_loads import loads_declared, routing_of_load
+from rvvbench.record.declared_task import heading_of_task, length, routing_of_task, task_declared
 from rvvbench.record.finding import Finding
 from rvvbench.record.identity import canonical_json
-from rvvbench.record.plain_manifest import ABSENT, HEAD, at, packed_projections
+from rvvbench.record.plain_manifest import ABSENT, HEAD, Pair, at, packed_projections
 from rvvbench.record.schema import PACKED_LINEAR_OP, Expected, Record, Row
 
 _MACHINES = {"riscv64": "riscv64", "amd64": "x86_64", "arm64": "aarch64"}
@@ -32,6 +33,8 @@ def disagreements(record: Record) -> Iterator[Finding]:
         yield Finding("declared", "rows", f"rows of {rows}; the manifest has {', '.join(variants) or 'no variant'}")
     if record.heading.workload == "serving":
         yield from loads_declared(record, variants)
+    if record.heading.workload == "eval":
+        yield from task_declared(record, variants)
     states = at(record.manifest, "experiment", "cache_states")
     for row in record.rows:
         where = f"row {row.name}"
@@ -40,12 +43,13 @@ def disagreements(record: Record) -> Iterator[Finding]:
         for field, stored, source, declared in _expected(record, row, variants.get(row.variant, {})):
             yield from _compared("expected", f"{where}, expected.{field}", stored, source, declared)
         yield from _proves_something(where, row.expected)
-        routing = _routing if row.expected.load is None else routing_of_load
-        yield from routing(record, row, variants.get(row.variant, {}))
+        yield from _routing_of(row.expected)(record, row, variants.get(row.variant, {}))
 
 
-Pair = tuple[str, Any, str, Any]
-"""A place of the record, what stands there, where it must come from, and what stands there."""
+def _routing_of(expected: Expected) -> Callable[[Record, Row, dict[str, Any]], Iterator[Finding]]:
+    if expected.task is not None:
+        return routing_of_task
+    return _routing if expected.load is None else routing_of_load
 
 
 def _heading(record: Record) -> Iterator[Pair]:
@@ -57,15 +61,20 @@ def _heading(record: Record) -> Iterator[Pair]:
         ("experiment", "weights"): ("heading.weights", heading.weights),
         ("experiment", "dtype"): ("heading.dtype", heading.dtype),
         ("experiment", "tensor_parallel"): ("heading.tensor_parallel", heading.tensor_parallel),
-        ("experiment", "workload", "input_len"): ("heading.input_len", heading.input_len),
-        ("experiment", "workload", "output_len"): ("heading.output_len", heading.output_len),
+        **{
+            ("experiment", "workload", length(record, field)): (f"heading.{field}", getattr(heading, field))
+            for field in ("input_len", "output_len")
+        },
     }
     if heading.workload == "one-batch":
         stored["experiment", "workload", "batch_size"] = ("heading.batch_size", heading.batch_size)
     else:
         # Manifests of one batch may leave their kind out.
         stored["experiment", "workload", "kind"] = ("heading.workload", heading.workload)
+    if heading.workload == "serving":
         stored["experiment", "workload", "requests"] = ("heading.requests", heading.requests)
+    if heading.workload == "eval":
+        yield from heading_of_task(record)
     for path, (where, value) in stored.items():
         yield where, value, f"manifest.{'.'.join(path)}", at(record.manifest, *path)
 
@@ -96,7 +105,8 @@ def _expected(record: Record, row: Row, variant: dict[str, Any]) -> Iterator[Pai
     experiment, board = at(manifest, "experiment"), at(manifest, "board")
     yield "processes", expected.processes, "the experiment's fresh_processes", at(experiment, "fresh_processes")
     for field in ("input_len", "output_len"):
-        yield field, getattr(expected, field), f"the workload's {field}", at(experiment, "workload", field)
+        name = length(record, field)
+        yield field, getattr(expected, field), f"the workload's {name}", at(experiment, "workload", name)
     batch = at(experiment, "workload", "batch_size") if expected.load is None else 1
     yield "batch_size", expected.batch_size, "the workload's batch_size", batch
     yield "threads", expected.threads, "the board's threads", at(board, "threads")

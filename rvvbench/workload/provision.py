@@ -11,16 +11,18 @@ from rvvbench import project
 from rvvbench.engine.service import Engine
 from rvvbench.errors import EnvironmentLacks, ManifestError
 from rvvbench.manifest.lock import LockFile
-from rvvbench.manifest.models import DebianSource, GitSource, Stack, WheelSource
+from rvvbench.manifest.models import DebianSource, Eval, GitSource, Stack, WheelSource
 from rvvbench.manifest.resolve import Resolved, resolved_commit
 from rvvbench.manifest.source import Document
 from rvvbench.progress import Progress
 from rvvbench.provide.checkpoint import CheckpointDir, PinnedFile, SyntheticModel, ensure_hub, ensure_synthetic
+from rvvbench.provide.dataset import TaskData, ensure_dataset
 from rvvbench.provide.kernels import Build, KernelWheel, build_kernels
 from rvvbench.provide.plugin import PluginWheel, build_plugin
 from rvvbench.provide.site import Wheel, ensure_site, first_on_path
 from rvvbench.provide.stack_wheels import DISTRIBUTIONS, Source, StackBuild, StackWheel, find_stack_wheel
 from rvvbench.target.select import Target, host_arch
+from rvvbench.workload import gsm8k
 from rvvbench.workload.images import UsedImage, use_image
 
 
@@ -28,7 +30,7 @@ from rvvbench.workload.images import UsedImage, use_image
 class Provision:
     """What a run mounts. `sites` maps a variant to the folder that becomes `/rvvbench/site`.
 
-    `unlocked_files` are those of the checkpoint whose hash is recorded but stands in no lock.
+    `unlocked_files` are those of the checkpoint whose hash is recorded but stands in no lock. `data` is a task's.
     """
 
     image: UsedImage
@@ -38,6 +40,7 @@ class Provision:
     sites: dict[str, Path]
     unlocked_files: tuple[str, ...] = ()
     stack_wheels: tuple[StackWheel, ...] = ()
+    data: TaskData | None = None
 
     @property
     def checkpoint(self) -> Path:
@@ -66,6 +69,9 @@ class Provision:
             notes.append(
                 f"checkpoint: {share} have no hash in the lock; recorded is that of the download (rvvbench lock)"
             )
+        if self.data is not None and self.data.unlocked:
+            files = ", ".join(self.data.unlocked)
+            notes.append(f"data set: {files}: no hash in the lock; recorded is that of the download (rvvbench lock)")
         return notes
 
     def pins(self) -> dict[str, Any]:
@@ -97,11 +103,25 @@ class Provision:
                 }
                 for wheel in self.stack_wheels
             }
+        if self.data is not None:
+            pins["dataset"] = self.data.pins()
         return pins
 
 
-def provide(resolved: Resolved, target: Target, engine: Engine, *, state_dir: Path, progress: Progress) -> Provision:
-    """Verify the image, obtain the checkpoint, build what is ours. Raises before a run if a pin does not hold."""
+def provide(
+    resolved: Resolved,
+    target: Target,
+    engine: Engine,
+    *,
+    state_dir: Path,
+    progress: Progress,
+    data: TaskData | None = None,
+) -> Provision:
+    """Verify the image, obtain checkpoint and data set, build what is ours. Raises before a run if a pin does not hold.
+
+    `data` is what a task is to take instead of the data set that its manifest pins.
+    """
+    data = data or _dataset(resolved, state_dir, progress)
     progress.phase("image")
     image = use_image(resolved.lock, resolved.stack.image, target.arch, engine=engine, state_dir=state_dir)
     check_stack(resolved, image)
@@ -121,7 +141,7 @@ def provide(resolved: Resolved, target: Target, engine: Engine, *, state_dir: Pa
             # The image has a PyTorch and an SGLang of its own.
             wheels = [*built, first_on_path(state_dir / "wheels" / "first"), *wheels]
         sites[variant.name] = ensure_site(wheels, state_dir / "sites", progress.line)
-    return Provision(image, checkpoint, plugin, kernels, sites, unlocked_files(resolved, checkpoint), built)
+    return Provision(image, checkpoint, plugin, kernels, sites, unlocked_files(resolved, checkpoint), built, data)
 
 
 def git_sources(stack: Stack, places: Document, lock: LockFile) -> list[Source]:
@@ -233,6 +253,25 @@ def check_stack(resolved: Resolved, image: UsedImage) -> None:
                 where=places.where(("sglang", "sha256")),
                 mend=f"make {image.recipe.path} and the stack agree",
             )
+
+
+def _dataset(resolved: Resolved, state_dir: Path, progress: Progress) -> TaskData | None:
+    """The pinned data of a task, known to be enough for it; None where there is no task."""
+    workload, dataset, lock = resolved.experiment.workload, resolved.dataset, resolved.lock
+    if not isinstance(workload, Eval) or dataset is None:
+        return None
+    progress.phase(f"data set {dataset.title}")
+    data = ensure_dataset(
+        dataset.hub.repo,
+        dataset.hub.revision,
+        (dataset.splits.train, dataset.splits.test),
+        lock.lock.datasets[dataset.name].files,
+        state_dir / "datasets" / f"{dataset.name}-hub-{dataset.hub.revision[:12]}",
+        progress=lambda done, total: progress.line(f"{done / 1e6:,.1f} of {total / 1e6:,.1f} MB"),
+        where=lambda name: lock.document.where(("datasets", dataset.name, "files", name)),
+    )
+    gsm8k.task(data, workload.shots, workload.questions)
+    return data
 
 
 def _checkpoint(resolved: Resolved, state_dir: Path, progress: Progress) -> CheckpointDir:

@@ -182,7 +182,7 @@ def test_a_stack_with_unresolved_commits_is_refused_before_anything_starts(
 def test_list_knows_every_kind(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert call(monkeypatch, "list", "--json") == 0
     found = json.loads(capsys.readouterr().out)
-    assert set(found) == {"experiments", "models", "stacks", "boards", "variants", "records"}
+    assert set(found) == {"experiments", "models", "datasets", "stacks", "boards", "variants", "records"}
     assert "llama-one-batch" in [entry["name"] for entry in found["experiments"]]
 
 

@@ -1,0 +1,90 @@
+"""What is particular to the table of a task: its columns, and what a reader of them must know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rvvbench.record.answer import ratio
+from rvvbench.record.client_lag import lag_remarks
+from rvvbench.record.schema import Heading, Record, Row, RowAgreement
+from rvvbench.record.table_parts import significant
+
+FIGURES = (
+    ("accuracy_percent", "Accuracy"),
+    ("accuracy_low_percent", "95 % from"),
+    ("accuracy_high_percent", "to"),
+    ("right", "Right"),
+    ("invalid", "Invalid"),
+    ("cut", "Cut off"),
+    ("completion_tokens", "Tokens out"),
+    ("throughput_output_tokens_per_s", "Output"),
+    ("e2e_median_s", "E2E"),
+    ("peak_rss_bytes", "Peak RSS"),
+)
+"""The figures that are columns, and their titles."""
+
+SPEED = "throughput_output_tokens_per_s"
+
+
+def shape(heading: Heading) -> str:
+    """What was asked, in words."""
+    examples = "1 example" if heading.shots == 1 else f"{heading.shots} examples"
+    lengths = f"up to {heading.input_len} tokens in, {heading.output_len} out"
+    return f"{heading.task}, {heading.requests} questions, {examples} before each, {lengths}"
+
+
+def agreement_text(found: RowAgreement) -> str | None:
+    """How many answers are others than the reference's; None where that is not known."""
+    if found.answers_differ is None:
+        return None
+    return f"{found.answers_differ} of {found.answers_compared} differ" if found.answers_differ else "equal"
+
+
+def answers(record: Record) -> tuple[str, ...]:
+    """A sentence for each row but the first: its answers, its accuracy and its speed against the first row's."""
+    label = "EMULATED: " if record.emulated else ""
+    return tuple(f"{label}{_sentence(record, row)}" for row in record.rows[1:])
+
+
+def _sentence(record: Record, row: Row) -> str:
+    first = record.rows[0]
+    if not (first.validity.valid and row.validity.valid):
+        return f"{row.variant}: how it compares with {first.variant} is not known, for that needs two valid rows."
+    found = next((one for one in record.agreement.rows if one.row == row.name), None)
+    parts = [agreement_of_answers(found)] if found is not None else []
+    here, there = (one.figures["accuracy_percent"].median for one in (row, first))
+    if here is not None and there is not None:
+        parts.append(f"accuracy {significant(here)} % against {significant(there)} %")
+    speed = ratio(first, row, SPEED)
+    parts += [f"{significant(speed)}x the output throughput"] if speed else []
+    return f"{row.variant} against {first.variant}: {', '.join(parts)}."
+
+
+def agreement_of_answers(found: RowAgreement) -> str:
+    """The same as `agreement_text`, in a sentence."""
+    if found.answers_differ is None:
+        return f"answers cannot be compared ({found.reason})"
+    if found.answers_differ:
+        return f"{found.answers_differ} of {found.answers_compared} questions are answered otherwise"
+    tokens = "token for token" if found.tokens_equal else "by their numbers, not token for token"
+    return f"all {found.answers_compared} questions are answered alike, {tokens}"
+
+
+def remarks(record: Record) -> list[str]:
+    """What a reader of accuracies must know, and how much of the prompts came from the cache."""
+    return [
+        "The interval is for questions drawn at random; variants were asked the same ones, so that answers which "
+        "differ tell more than accuracies do.",
+        *_cached(record),
+        *lag_remarks(record),
+    ]
+
+
+def _cached(record: Record) -> Iterator[str]:
+    shares = []
+    for row in record.rows:
+        cached, prompts = (row.figures[name].median for name in ("cached_tokens", "prompt_tokens"))
+        if cached and prompts:
+            shares.append(f"{row.variant} {100 * cached / prompts:.0f} % of {prompts:.0f}")
+    if shares:
+        yield f"Prompt tokens that came from the prefix cache: {', '.join(shares)}."
