@@ -133,8 +133,14 @@ def _figure(row: Row, column: Column, notes: Notes) -> Cell:
         reason = (figure.reason if figure else None) or "the record lacks this figure"
         return Cell(_cited(row, reason, notes), None, reason=reason)
     scale = {"MiB": MIB, "GiB": GIB}.get(column.unit or "", 1.0)
-    spread = f"{significant(figure.min / scale)}-{significant(figure.max / scale)}" if figure.n > 1 else None
-    return Cell(significant(figure.median / scale), figure.median, figure.min, figure.max, figure.n, spread)
+    median, least, most = (_written(value / scale, column) for value in (figure.median, figure.min, figure.max))
+    spread = f"{least}-{most}" if figure.n > 1 else None
+    return Cell(median, figure.median, figure.min, figure.max, figure.n, spread)
+
+
+def _written(value: float, column: Column) -> str:
+    """A count is written whole; half of one is the median of two."""
+    return f"{value:g}" if column.unit in task_table.COUNTS and value < 1e6 else significant(value)
 
 
 def _cited(row: Row, reason: str, notes: Notes) -> str:

@@ -83,10 +83,7 @@ def _of_request(expected: Expected, one: RequestTimeline) -> Found:
     elif one.finish_reason not in ENDINGS:
         yield "finish-reason", f"finished by {one.finish_reason or 'nothing'}, not by one of {', '.join(ENDINGS)}"
     if one.tokens > expected.output_len or (one.finish_reason == "length" and one.tokens < expected.output_len):
-        yield (
-            "output-length",
-            f"{one.tokens} tokens, ended by {one.finish_reason}; at most {expected.output_len} may be",
-        )
+        yield "output-length", f"{one.tokens} tokens of at most {expected.output_len}, ended by {one.finish_reason}"
     if one.output_len != expected.output_len:
         yield "output-length", f"{one.output_len} tokens were asked for, declared {expected.output_len}"
     if one.prompt_tokens is None or one.cached_tokens is None or one.completion_tokens is None:

@@ -16,12 +16,15 @@ FIGURES = (
     ("right", "Right"),
     ("invalid", "Invalid"),
     ("cut", "Cut off"),
-    ("completion_tokens", "Tokens out"),
+    ("completion_tokens", "Out"),
     ("throughput_output_tokens_per_s", "Output"),
     ("e2e_median_s", "E2E"),
     ("peak_rss_bytes", "Peak RSS"),
 )
 """The figures that are columns, and their titles."""
+
+COUNTS = ("answers", "tokens")
+"""Units of figures that are whole numbers."""
 
 SPEED = "throughput_output_tokens_per_s"
 

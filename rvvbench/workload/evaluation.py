@@ -73,10 +73,8 @@ class EvalJob:
 
     def spec(self, variant: Variant, identity: Identity) -> dict[str, Any]:
         """The spec of one fresh server and its questions, as JSON data."""
-        serving = self._serving.spec(variant, identity)
         return {
-            **{name: value for name, value in serving.items() if name not in ("loads", "cross_check")},
-            "kind": "eval",
+            **self._serving.server_spec("eval", variant, identity),
             "load": {
                 "name": self.load.name,
                 "concurrency": self.load.concurrency,

@@ -10,6 +10,7 @@ import pytest
 from rvvbench import project
 from rvvbench.manifest.models import Variant
 from rvvbench.manifest.resolve import resolve
+from rvvbench.provide.dataset import Entry, TaskData
 from rvvbench.record.build import build_record
 from rvvbench.record.schema import Image
 from rvvbench.record.schema import Target as RecordTarget
@@ -26,6 +27,8 @@ EMULATED = Target("emulated", "riscv64", emulated=True)
 HOST = Target("host", "amd64", emulated=False)
 PINS = Pins({"model.safetensors": "a" * 64}, "b" * 64)
 IDENTITY = Identity("r", "r/none", 0)
+ENTRIES = tuple(Entry(f"How many are {index}?", f"#### {index}") for index in range(100))
+DATA = TaskData("local", ENTRIES, ENTRIES, ("train.jsonl", "d" * 64), ("test.jsonl", "e" * 64))
 
 
 def job(name: str, target: Target, pins: Pins = PINS) -> Any:
@@ -107,7 +110,7 @@ def test_what_a_row_expects_is_what_verify_derives_from_the_manifest_of_the_reco
     synthetic = resolved.model.synthetic
     generated = resolved.experiment.weights == "synthetic" and synthetic is not None
     files = {file: one.sha256 for file, one in synthetic.files.items()} if generated and synthetic else {"a": "a" * 64}
-    made = job_of(resolved, target, Pins(files, "b" * 64))
+    made = job_of(resolved, target, Pins(files, "b" * 64), DATA)
     image = Image(name="runtime", digest="sha256:" + "c" * 64, arch=target.arch)
     record = build_record(
         run_id="r",
@@ -121,6 +124,7 @@ def test_what_a_row_expects_is_what_verify_derives_from_the_manifest_of_the_reco
             "image": image.model_dump(exclude={"relocked"}),
             "checkpoint": {"kind": resolved.experiment.weights, "files": files},
             "kernels": {"library_sha256": "b" * 64},
+            **({"dataset": DATA.pins()} if resolved.dataset else {}),
         },
         environment=environment(target, resolved.board),
         machine={},
