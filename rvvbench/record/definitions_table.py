@@ -84,7 +84,7 @@ def definitions_table(record: Record) -> DefinitionsTable:
         remarks.append("SGLang's own tool asked the same server, after our loads and with prompts of its own.")
     failed = (why for row in serving for process in row.processes for why in failures(process.events))
     remarks += dict.fromkeys(f"The cross-check failed: {why}" for why in failed)
-    remarks += lag_remarks(record)
+    remarks += lag_remarks(record) if serving else ()
     others = [(emulated_id(id_) if record.emulated else id_, one) for id_, one in OTHER_DEFINITIONS.items()]
     own = [definition_of(f"{metric}_median_s", row.expected) for row in serving[:1] for metric in METRICS]
     texts = [(one.id, f"Ours. {one.text} {one.formula}") for one in own]

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rvvbench.record.attestation import Found, kernel_reasons, of_load, routed
-from rvvbench.record.client_lag import lag_reasons
 from rvvbench.record.plain_manifest import HEAD
 from rvvbench.record.request_timeline import RequestTimeline, loads, requests
 from rvvbench.record.schema import Expected, ExpectedTask, Process
@@ -41,7 +40,6 @@ def _asked(expected: Expected, process: Process) -> Found:
         yield "load-incomplete", f"load {declared.name} did not come to its end"
     asked = requests(process.events, declared.name)
     yield from _at_once(declared.name, declared.in_flight, asked)
-    yield from lag_reasons(process.events, declared.name)
     yield from _questions(task, asked)
     for one in asked:
         for id_, text in _of_request(expected, one):

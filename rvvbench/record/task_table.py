@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rvvbench.record.answer import ratio
-from rvvbench.record.client_lag import lag_remarks
+from rvvbench.record.attestation import named_of
+from rvvbench.record.client_lag import FIELD, REMARKED_PERCENT
 from rvvbench.record.schema import Heading, Record, Row, RowAgreement
 from rvvbench.record.table_parts import significant
+from rvvbench.record.timeline import is_number
 
 FIGURES = (
     ("accuracy_percent", "Accuracy"),
@@ -79,8 +81,22 @@ def remarks(record: Record) -> list[str]:
         "The interval is for questions drawn at random; variants were asked the same ones, so that answers which "
         "differ tell more than accuracies do.",
         *_cached(record),
-        *lag_remarks(record),
+        *_lags(record),
     ]
+
+
+def _lags(record: Record) -> Iterator[str]:
+    """Where the client itself stood still for a part of the time of an answer. What was answered does not depend on it,
+    so that it is said and makes no row invalid.
+    """
+    for row in record.rows:
+        for process in row.processes:
+            e2e_s = process.figures["e2e_median_s"].value
+            for end in named_of(process.events, "load_end", row.expected.load.name if row.expected.load else ""):
+                lag_s = end.get(FIELD)
+                if is_number(lag_s) and e2e_s and 100 * lag_s > REMARKED_PERCENT * e2e_s:
+                    told = f"The client itself stood still for up to {lag_s * 1e3:.0f} ms while {row.name} ran"
+                    yield f"{told}, {100 * lag_s / e2e_s:.0f} % of the median time of an answer."
 
 
 def _cached(record: Record) -> Iterator[str]:

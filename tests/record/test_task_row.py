@@ -230,6 +230,18 @@ def test_the_table_names_task_data_and_how_many_answers_differ() -> None:
     assert "Prompt tokens that came from the prefix cache: torch-native 89 % of 406" in " ".join(table.remarks)
 
 
+def test_a_client_that_stood_still_is_told_and_makes_no_row_invalid() -> None:
+    def lagging(seconds: float) -> Row:
+        of = events()
+        next(one for one in of if one["event"] == "load_end" and one["load"] == "gsm8k")["client_lag_max_s"] = seconds
+        return row(processes=[ran(of)])
+
+    assert lagging(4.0).validity.valid
+    told = "The client itself stood still for up to 1000 ms while torch-native/none/gsm8k ran"
+    assert f"{told}, 27 % of the median time of an answer." in comparison_table(record(lagging(1.0))).remarks
+    assert not [one for one in comparison_table(record(lagging(0.3))).remarks if "stood still" in one]
+
+
 def test_the_machines_form_of_the_table_has_every_figure_and_markdown_can_be_written() -> None:
     plain = json.loads(render_json(record(), definitions=True))
     assert plain["rows"][0]["figures"]["accuracy_percent"]["median"] == 50.0
