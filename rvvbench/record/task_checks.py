@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rvvbench.record.attestation import Found, kernel_reasons, of_load, routed
+from rvvbench.record.attestation import Found, kernel_reasons, named_of, of_load, routed
 from rvvbench.record.plain_manifest import HEAD
 from rvvbench.record.request_timeline import RequestTimeline, loads, requests
 from rvvbench.record.schema import Expected, ExpectedTask, Process
@@ -98,6 +98,8 @@ def _of_request(expected: Expected, one: RequestTimeline) -> Found:
 def _answered(expected: Expected, process: Process) -> Found:
     """The answers can be read, and are those of the requests that were asked."""
     assert expected.task is not None and expected.load is not None
+    if not named_of(process.events, "load_start", expected.load.name):
+        return  # of a load that never was `_asked` tells
     try:
         found = answers(process.events, expected.task)
     except NotMeasuredError as error:

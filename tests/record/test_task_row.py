@@ -190,6 +190,16 @@ def test_repetitions_must_answer_alike_where_questions_are_asked_one_by_one() ->
     assert "tokens-differ" not in [reason.id for reason in validity(2).reasons]
 
 
+def test_a_server_that_never_came_up_is_one_cause_and_the_rest_follows() -> None:
+    error = {"event": "error", "type": "startup-timeout", "message": "nothing answered", "phase": "startup"}
+    started = next(i for i, one in enumerate(events()) if one["event"] == "process_start")
+    end = {"event": "process_end", "exit_code": 1, "signal": None}
+    bad = row(processes=[ran([*events()[: started + 1], error, end])])
+    (failure,) = comparison_table(record(bad)).failures
+    assert failure.reasons[0] == "error: startup-timeout: nothing answered"
+    assert failure.reasons[1].startswith("and what follows from it")
+
+
 def test_rows_are_compared_by_their_answers() -> None:
     (agreement,) = record().agreement.rows
     assert (agreement.answers_compared, agreement.answers_differ) == (4, 1)
