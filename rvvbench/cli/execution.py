@@ -1,4 +1,4 @@
-"""What `run` and `serve` share: from a resolved manifest to a stored record and a printed table."""
+"""What `run`, `serve` and `eval` share: from a resolved manifest to a stored record and a printed table."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from rvvbench.manifest.resolve import Resolved, require_resolved, resolve
 from rvvbench.target.select import Target
 
 if TYPE_CHECKING:
+    from rvvbench.provide.dataset import TaskData
     from rvvbench.record.schema import Record
 
-# Options of both commands.
+# Options of all of them.
 TARGET = typer.Option("auto", "--target", help="auto, board, emulated or host.")
 VARIANT = typer.Option(
     [], "--variant", metavar="NAME[,NAME]", help="Variants instead of the manifest's; can be given several times."
@@ -31,13 +32,16 @@ JSON = typer.Option(False, "--json", help="Print the table as JSON.")
 
 @dataclass(frozen=True)
 class Order:
-    """What the command line asks for. `settings` holds KEY=VALUE of --set and of every option that stands for one."""
+    """What the command line asks for. `settings` holds KEY=VALUE of --set and of every option that stands for one;
+    `given` the words of options that stand for none.
+    """
 
     command: str
     experiment: str
     target: str
     variants: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
+    given: tuple[str, ...] = ()
 
     def resolved(self) -> tuple[Resolved, Target]:
         """The manifest that it means on this machine; raises as `resolve` and `select_target` do."""
@@ -57,7 +61,7 @@ class Order:
     def replay(self, target: str) -> str:
         """The command that runs the same again, for a shell."""
         return shlex.join(
-            ["rvvbench", self.command, self.experiment, "--target", target]
+            ["rvvbench", *self.command.split(), self.experiment, "--target", target, *self.given]
             + (["--variant", ",".join(self.variants)] if self.variants else [])
             + [part for setting in self.settings for part in ("--set", setting)]
         )
@@ -76,8 +80,10 @@ class Output:
             raise UsageError("--markdown and --json exclude each other")
 
 
-def execute(order: Order, output: Output, resolved: Resolved, chosen: Target) -> None:
-    """Provide, run, store, print. Raises CheckFailed where a row is not valid."""
+def execute(order: Order, output: Output, resolved: Resolved, chosen: Target, *, data: TaskData | None = None) -> None:
+    """Provide, run, store, print; `data` is what a task takes instead of the pinned data set. Raises CheckFailed where
+    a row is not valid.
+    """
     from rvvbench.engine.service import Engine
     from rvvbench.record.failure import mends
     from rvvbench.workload.provision import provide
@@ -88,7 +94,7 @@ def execute(order: Order, output: Output, resolved: Resolved, chosen: Target) ->
     with progress() as shown, Engine(state_dir) as engine:
         for name in engine.sweep():
             shown.line(f"removed {name}, left by a run that died")
-        provision = provide(resolved, chosen, engine, state_dir=state_dir, progress=shown)
+        provision = provide(resolved, chosen, engine, state_dir=state_dir, progress=shown, data=data)
         run_id = new_run_id(order.experiment, datetime.datetime.now(datetime.UTC))
         try:
             finished = run(

@@ -27,6 +27,7 @@ def lock(
     from rvvbench.image import relock
     from rvvbench.manifest.drift import drifts, updated, wanted
     from rvvbench.manifest.lock import load_lock, save_lock
+    from rvvbench.provide.dataset import dataset_kind
     from rvvbench.provide.git import resolve_branch
     from rvvbench.provide.hub_files import resolve_files
     from rvvbench.workload.locking import Unresolved, adopt_images, moved_branches, recipe_hashes, resolve_online
@@ -72,7 +73,12 @@ def lock(
     if not offline:
         with progress() as shown:
             fresh, unresolved = resolve_online(
-                fresh, branch=resolve_branch, files=resolve_files, update=update, progress=shown
+                fresh,
+                branch=resolve_branch,
+                files=resolve_files,
+                dataset_files=lambda repo, revision, names: resolve_files(repo, revision, kind=dataset_kind(names)),
+                update=update,
+                progress=shown,
             )
     changed = fresh != lock_file.lock
     if changed:

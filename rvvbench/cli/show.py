@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -18,17 +18,20 @@ from rvvbench.cli.execution import VARIANT, Output, print_record, variant_names
 from rvvbench.errors import UsageError
 from rvvbench.manifest.load import names
 from rvvbench.manifest.loads import loads
-from rvvbench.manifest.models import OneBatch, TargetKind, Variant
+from rvvbench.manifest.models import Eval, OneBatch, TargetKind, Variant
 from rvvbench.manifest.operators import allowed_ops, expected_ops
 from rvvbench.manifest.packing import packing
 from rvvbench.manifest.resolve import Resolved, commit_of, resolve
-from rvvbench.manifest.routing import allowed_routes, predicted_routes
+from rvvbench.manifest.routing import Route, allowed_routes, predicted_routes
 from rvvbench.manifest.shapes import packed_bytes, projection_shapes
+from rvvbench.manifest.task_routing import at_any_rows
 
 if TYPE_CHECKING:
     from rvvbench.record.schema import Record
 
 ROUTE_TITLES = ("projection", "M", "path", "calls", "reason")
+COUNTED = (("M", "m"), ("calls", "calls"))
+"""Titles and keys of what may be of any number."""
 
 
 def show(
@@ -120,6 +123,7 @@ def as_data(resolved: Resolved) -> dict[str, Any]:
                 name: wheel.sha256 for name, wheel in lock.wheels.items() if name.startswith(f"{resolved.stack.name}/")
             },
             "model": locked_model.model_dump(mode="json") if locked_model else None,
+            **({"dataset": lock.datasets[resolved.dataset.name].model_dump(mode="json")} if resolved.dataset else {}),
         },
         "projections": [
             {
@@ -148,19 +152,26 @@ def _operators(resolved: Resolved, variant: Variant) -> dict[str, int] | dict[st
     config, workload = resolved.model.config, resolved.experiment.workload
     if isinstance(workload, OneBatch):
         return expected_ops(config, variant, workload)
-    return allowed_ops(config, variant, workload)
+    return allowed_ops(config, variant, workload.as_serving() if isinstance(workload, Eval) else workload)
 
 
 def _routing(resolved: Resolved, variant: Variant) -> Iterator[dict[str, Any]]:
-    """One-batch: every route of the measured pass. Serving: for each load those that may be taken."""
+    """One-batch: every route of the measured pass. Serving: for each load those that may be taken. A task: the paths,
+    whatever the rows (M is null).
+    """
     config, workload = resolved.model.config, resolved.experiment.workload
+    tables: list[tuple[str, Sequence[Route]]]
     if isinstance(workload, OneBatch):
         tables = [("", predicted_routes(config, variant, workload))]
+    elif isinstance(workload, Eval):
+        routes = allowed_routes(config, variant, workload.as_serving(), workload.concurrency)
+        tables = [(workload.task, at_any_rows(routes))]
     else:
         tables = [(one.name, allowed_routes(config, variant, workload, one.in_flight)) for one in loads(workload)]
-    for name, routes in tables:
-        for r in routes:
-            line = {"projection": r.projection, "m": r.m, "path": r.path, "calls": r.calls, "reason": r.reason}
+    for name, table in tables:
+        for r in table:
+            m = None if isinstance(workload, Eval) else r.m
+            line = {"projection": r.projection, "m": m, "path": r.path, "calls": r.calls, "reason": r.reason}
             yield {"load": name, **line} if name else line
 
 
@@ -200,7 +211,11 @@ def _print(resolved: Resolved) -> None:
         for title in titles:
             table.add_column(title, justify="right" if title in ("M", "calls") else "left")
         for route in routes:
-            cells = {**route, "M": route["m"], "calls": "any" if route["calls"] is None else route["calls"]}
+            cells = {
+                **route,
+                "M": "any" if route["m"] is None else route["m"],
+                "calls": "any" if route["calls"] is None else route["calls"],
+            }
             table.add_row(*(str(cells[title]) for title in titles))
         out.print(table)
         ops = data["operators"][variant]
@@ -210,7 +225,11 @@ def _print(resolved: Resolved) -> None:
 
 def _pins(resolved: Resolved, data: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Name and value of every pin; the name only on the first line of several. Hashes are never cut."""
-    model = resolved.model
+    model, dataset = resolved.model, resolved.dataset
+    if dataset:
+        yield "data set", f"{dataset.hub.repo} at {dataset.hub.revision}"
+        for name, sha256 in resolved.lock.lock.datasets[dataset.name].files.items():
+            yield "", f"{sha256 or 'hash not resolved yet'}  {name}"
     if model.hub:
         yield "checkpoint", f"{model.hub.repo} at {model.hub.revision}"
     if model.synthetic:

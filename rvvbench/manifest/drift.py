@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rvvbench.manifest.load import load_manifest, names
 from rvvbench.manifest.lock import Lock, LockedGit, LockedModel, LockedWheel, LockFile
-from rvvbench.manifest.models import GitSource, Model, Stack, WheelSource
+from rvvbench.manifest.models import Dataset, GitSource, Model, Stack, WheelSource
 
 
 @dataclass(frozen=True)
@@ -28,10 +28,11 @@ class Wanted:
     git: Mapping[str, LockedGit]
     wheels: Mapping[str, LockedWheel]
     models: Mapping[str, LockedModel]
+    datasets: Mapping[str, LockedModel] = field(default_factory=dict)
 
 
 def wanted(manifests: Path) -> Wanted:
-    """Collect the pins of all stacks and models; raises ManifestError as loading does."""
+    """Collect the pins of all stacks, models and data sets; raises ManifestError as loading does."""
     git: dict[str, LockedGit] = {}
     wheels: dict[str, LockedWheel] = {}
     models: dict[str, LockedModel] = {}
@@ -47,7 +48,12 @@ def wanted(manifests: Path) -> Wanted:
         model, _ = load_manifest(manifests, "models", name, Model)
         if model.hub:
             models[name] = LockedModel(repo=model.hub.repo, revision=model.hub.revision)
-    return Wanted(git, wheels, models)
+    datasets: dict[str, LockedModel] = {}
+    for name in names(manifests, "datasets"):
+        dataset, _ = load_manifest(manifests, "datasets", name, Dataset)
+        files = dict.fromkeys(sorted({dataset.splits.train, dataset.splits.test}))
+        datasets[name] = LockedModel(repo=dataset.hub.repo, revision=dataset.hub.revision, files=files)
+    return Wanted(git, wheels, models, datasets)
 
 
 def updated(lock: Lock, want: Wanted) -> Lock:
@@ -59,12 +65,21 @@ def updated(lock: Lock, want: Wanted) -> Lock:
         commit = pin.commit or (old.commit if old is not None and same else None)
         builds = old.builds if old is not None and same and old.commit == commit else {}
         git[name] = LockedGit(url=pin.url, branch=pin.branch, commit=commit, builds=builds)
-    models = {}
-    for name, model in want.models.items():
-        before = lock.models.get(name)
-        keep = before is not None and (before.repo, before.revision) == (model.repo, model.revision)
-        models[name] = before if before is not None and keep else model
-    return lock.model_copy(update={"git": git, "wheels": dict(want.wheels), "models": models})
+    models = {name: _kept(lock.models.get(name), model) for name, model in want.models.items()}
+    datasets = {name: _kept(lock.datasets.get(name), dataset) for name, dataset in want.datasets.items()}
+    update = {"git": git, "wheels": dict(want.wheels), "models": models, "datasets": datasets}
+    return lock.model_copy(update=update)
+
+
+def _kept(before: LockedModel | None, wanted: LockedModel) -> LockedModel:
+    """What was locked before, where its pin did not change."""
+    return before if before is not None and _same(before, wanted) else wanted
+
+
+def _same(locked: LockedModel, wanted: LockedModel) -> bool:
+    """Whether both are one pin: the same revision and, where the manifest names files, the same ones."""
+    files = not wanted.files or wanted.files.keys() == locked.files.keys()
+    return (locked.repo, locked.revision) == (wanted.repo, wanted.revision) and files
 
 
 def drifts(lock_file: LockFile, want: Wanted, recipes: Mapping[str, str]) -> list[Drift]:
@@ -72,7 +87,8 @@ def drifts(lock_file: LockFile, want: Wanted, recipes: Mapping[str, str]) -> lis
     return [
         *_git(lock_file, want),
         *_wheels(lock_file, want),
-        *_models(lock_file, want),
+        *_hub_files(lock_file, "model", lock_file.lock.models, want.models),
+        *_hub_files(lock_file, "dataset", lock_file.lock.datasets, want.datasets),
         *_images(lock_file, recipes),
     ]
 
@@ -105,19 +121,23 @@ def _wheels(lock_file: LockFile, want: Wanted) -> Iterator[Drift]:
         yield Drift("stale", f"wheel {name}", lock_file.document.where(("wheels", name)), "no stack has it any more")
 
 
-def _models(lock_file: LockFile, want: Wanted) -> Iterator[Drift]:
-    locked = lock_file.lock.models
-    for name, pin in want.models.items():
+def _hub_files(
+    lock_file: LockFile, kind: str, locked: Mapping[str, LockedModel], want: Mapping[str, LockedModel]
+) -> Iterator[Drift]:
+    """Of models or data sets."""
+    for name, pin in want.items():
         entry = locked.get(name)
-        where = lock_file.document.where(("models", name))
+        where = lock_file.document.where((f"{kind}s", name))
         if entry is None:
-            yield Drift("missing", f"model {name}", where, "the lock does not have it")
-        elif (entry.repo, entry.revision) != (pin.repo, pin.revision):
-            yield Drift("changed", f"model {name}", where, f"the manifest says {pin.repo} at {pin.revision}")
+            yield Drift("missing", f"{kind} {name}", where, "the lock does not have it")
+        elif not _same(entry, pin):
+            files = f" with {', '.join(pin.files)}" if pin.files else ""
+            yield Drift("changed", f"{kind} {name}", where, f"the manifest says {pin.repo} at {pin.revision}{files}")
         elif not entry.files or None in entry.files.values():
-            yield Drift("unresolved", f"model {name}", where, f"nobody resolved the file hashes of {pin.repo} yet")
-    for name in locked.keys() - want.models.keys():
-        yield Drift("stale", f"model {name}", lock_file.document.where(("models", name)), "no manifest has it any more")
+            yield Drift("unresolved", f"{kind} {name}", where, f"nobody resolved the file hashes of {pin.repo} yet")
+    for name in locked.keys() - want.keys():
+        where = lock_file.document.where((f"{kind}s", name))
+        yield Drift("stale", f"{kind} {name}", where, "no manifest has it any more")
 
 
 def _images(lock_file: LockFile, recipes: Mapping[str, str]) -> Iterator[Drift]:

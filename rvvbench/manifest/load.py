@@ -10,7 +10,7 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 
 from rvvbench.errors import ManifestError, UsageError
-from rvvbench.manifest.models import Board, Experiment, Model, Stack, Variant
+from rvvbench.manifest.models import Board, Dataset, Experiment, Model, Stack, Variant
 from rvvbench.manifest.source import Document, Key, load, parse_value
 
 T = TypeVar("T", bound=BaseModel)
@@ -18,6 +18,7 @@ T = TypeVar("T", bound=BaseModel)
 KINDS: dict[str, type[BaseModel]] = {
     "experiments": Experiment,
     "models": Model,
+    "datasets": Dataset,
     "stacks": Stack,
     "boards": Board,
     "variants": Variant,

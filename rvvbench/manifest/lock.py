@@ -52,7 +52,7 @@ class LockedImage(Strict):
 
 
 class LockedModel(Strict):
-    """A Hub revision and its files' hashes; null until resolved online."""
+    """A Hub revision of a model or data set, and its files' hashes; null until resolved online."""
 
     repo: str
     revision: Commit
@@ -67,6 +67,7 @@ class Lock(Strict):
     wheels: dict[str, LockedWheel] = Field(default_factory=dict)
     images: dict[str, dict[str, LockedImage]] = Field(default_factory=dict)
     models: dict[str, LockedModel] = Field(default_factory=dict)
+    datasets: dict[str, LockedModel] = Field(default_factory=dict)
     kernels: dict[str, LockedBuild] = Field(default_factory=dict)
 
 

@@ -164,7 +164,71 @@ class Serving(Strict):
         return max([*self.concurrency, *others])
 
 
-Workload = Annotated[OneBatch | Serving, Field(discriminator="kind")]
+class EvalSwitches(ServerSwitches):
+    """How the server is set for a task: with its tokenizer, because a task is text, and with its prefix cache, because
+    every prompt begins with the same examples. What came from the cache is in no prefill, and counted.
+    """
+
+    disable_radix_cache: bool = False
+    skip_tokenizer_init: bool = False
+    stream_interval: int = Field(default=16, ge=1, le=64)
+
+
+class Eval(Strict):
+    """A task whose answers are right or wrong, put to SGLang's server: the first `questions` questions of the data
+    set's test split, each behind the first `shots` of its train split with their answers; greedy, up to
+    `max_new_tokens` tokens or a text of `stop`, `concurrency` at once.
+
+    `max_prompt_tokens`: the longest prompt, by the model's own tokenizer, that there may be.
+    """
+
+    kind: Literal["eval"]
+    task: Literal["gsm8k"]
+    dataset: Name
+    shots: int = Field(default=8, ge=0, le=64)
+    questions: int = Field(ge=1, le=10_000)
+    max_prompt_tokens: int = Field(ge=1, le=32768)
+    max_new_tokens: int = Field(ge=1, le=4096)
+    stop: list[Annotated[str, StringConstraints(min_length=1)]] = Field(default_factory=lambda: ["Question:"])
+    concurrency: Concurrency = 1
+    server: EvalSwitches = EvalSwitches()
+
+    @model_validator(mode="after")
+    def _can_be_asked(self) -> Eval:
+        if self.concurrency > self.questions:
+            message = f"{self.questions} questions (workload.questions) never are {self.concurrency} at once"
+            raise misplaced(("concurrency",), message, self.concurrency)
+        if self.max_prompt_tokens <= self.concurrency:
+            message = f"must be more tokens than the {self.concurrency} questions that may be asked at once"
+            raise misplaced(("max_prompt_tokens",), message, self.max_prompt_tokens)
+        if self.server.skip_tokenizer_init:
+            raise misplaced(("server", "skip_tokenizer_init"), "a task is text: the server needs its tokenizer", True)
+        return self
+
+    @property
+    def input_len(self) -> int:
+        """Most tokens of a prompt."""
+        return self.max_prompt_tokens
+
+    @property
+    def output_len(self) -> int:
+        """Most tokens of an answer."""
+        return self.max_new_tokens
+
+    def as_serving(self) -> Serving:
+        """The serving workload with the same server and as many requests, each of the most tokens that there may be."""
+        return Serving(
+            kind="serving",
+            concurrency=[self.concurrency],
+            requests=self.questions,
+            input_len=self.input_len,
+            output_len=self.output_len,
+            seed=0,
+            server=self.server,
+        )
+
+
+Workload = Annotated[OneBatch | Serving | Eval, Field(discriminator="kind")]
 
 
 class Timeouts(Strict):
@@ -216,8 +280,8 @@ class Experiment(Strict):
     def _has_the_timeouts_of_its_workload(self) -> Experiment:
         for name in ("startup", "compile", "request"):
             value = getattr(self.timeouts_s, name)
-            if isinstance(self.workload, Serving) and value is None:
-                raise misplaced(("timeouts_s",), f"a serving workload needs `{name}`", None)
+            if isinstance(self.workload, Serving | Eval) and value is None:
+                raise misplaced(("timeouts_s",), f"a workload with a server needs `{name}`", None)
             if isinstance(self.workload, OneBatch) and value is not None:
                 raise misplaced(("timeouts_s", name), "is for serving workloads; a one-batch run has no server", value)
         return self
@@ -229,6 +293,23 @@ class Hub(Strict):
     repo: Annotated[str, StringConstraints(pattern=r"^[\w.\-]+/[\w.\-]+$")]
     revision: Commit
     gated: bool = False
+
+
+class Splits(Strict):
+    """The files of a data set, as the Hub names them: examples are taken from `train`, questions from `test`."""
+
+    train: str
+    test: str
+
+
+class Dataset(Strict):
+    """A data set on the Hugging Face Hub, at one revision."""
+
+    schema_: Literal["rvvbench/dataset/1"] = Field(alias="schema")
+    name: Name
+    title: str
+    hub: Hub
+    splits: Splits
 
 
 class SyntheticFile(Strict):

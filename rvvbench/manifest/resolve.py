@@ -11,6 +11,8 @@ from rvvbench.manifest.load import load_document, load_manifest, set_values, val
 from rvvbench.manifest.lock import LockFile, load_lock
 from rvvbench.manifest.models import (
     Board,
+    Dataset,
+    Eval,
     Experiment,
     GitSource,
     Model,
@@ -24,7 +26,7 @@ from rvvbench.manifest.source import Document
 
 @dataclass(frozen=True)
 class Resolved:
-    """All manifests of one experiment on one kind of target, with the places of their values."""
+    """All manifests of one experiment on one kind of target, with the places of their values; `dataset` is a task's."""
 
     experiment: Experiment
     model: Model
@@ -36,6 +38,8 @@ class Resolved:
     experiment_document: Document
     model_document: Document
     stack_document: Document
+    dataset: Dataset | None = None
+    dataset_document: Document | None = None
 
     def plain(self) -> dict[str, Any]:
         """The resolved manifest as JSON data: what identity and record are made of."""
@@ -46,6 +50,7 @@ class Resolved:
             "board": self.board.model_dump(mode="json", by_alias=True),
             "variants": [variant.model_dump(mode="json", by_alias=True) for variant in self.variants],
             "target": self.target,
+            **({"dataset": self.dataset.model_dump(mode="json", by_alias=True)} if self.dataset else {}),
         }
 
 
@@ -84,8 +89,23 @@ def resolve(
     board, _ = _named(manifests, "boards", experiment.board, Board, base, ("board",))
     _check_coming(experiment, base)
     chosen = [_named(manifests, "variants", item, Variant, base, ("variants",))[0] for item in experiment.variants]
+    dataset, dataset_document = None, None
+    if isinstance(experiment.workload, Eval):
+        path = ("workload", "dataset")
+        dataset, dataset_document = _named(manifests, "datasets", experiment.workload.dataset, Dataset, base, path)
     resolved = Resolved(
-        experiment, model, stack, board, chosen, load_lock(manifests), target, base, model_document, stack_document
+        experiment,
+        model,
+        stack,
+        board,
+        chosen,
+        load_lock(manifests),
+        target,
+        base,
+        model_document,
+        stack_document,
+        dataset,
+        dataset_document,
     )
     _check_target(resolved)
     _check_cache_states(resolved)
@@ -97,20 +117,9 @@ def resolve(
 def check_pins(resolved: Resolved) -> None:
     """Manifest and lock must agree on every pin; a difference names both places."""
     lock, places = resolved.lock.lock, resolved.lock.document
-    hub = resolved.model.hub
-    locked_model = lock.models.get(resolved.model.name)
-    if hub is not None:
-        if locked_model is None:
-            raise ManifestError(
-                f"the lock knows no model {resolved.model.name!r}", where=str(resolved.lock.path), mend="rvvbench lock"
-            )
-        _agree(
-            "revision",
-            hub.revision,
-            resolved.model_document.where(("hub", "revision")),
-            locked_model.revision,
-            places.where(("models", resolved.model.name, "revision")),
-        )
+    _agree_on_revision(resolved.lock, "model", resolved.model, resolved.model_document)
+    if resolved.dataset is not None and resolved.dataset_document is not None:
+        _agree_on_revision(resolved.lock, "dataset", resolved.dataset, resolved.dataset_document)
     for part in ("pytorch", "sglang"):
         source = getattr(resolved.stack, part)
         here = resolved.stack_document
@@ -171,6 +180,21 @@ def require_resolved(resolved: Resolved) -> None:
             resolved_commit(resolved.stack, resolved.stack_document, resolved.lock, part)
 
 
+def _agree_on_revision(lock: LockFile, kind: str, pinned: Model | Dataset, document: Document) -> None:
+    if pinned.hub is None:
+        return
+    locked = (lock.lock.models if kind == "model" else lock.lock.datasets).get(pinned.name)
+    if locked is None:
+        raise ManifestError(f"the lock knows no {kind} {pinned.name!r}", where=str(lock.path), mend="rvvbench lock")
+    _agree(
+        "revision",
+        pinned.hub.revision,
+        document.where(("hub", "revision")),
+        locked.revision,
+        lock.document.where((f"{kind}s", pinned.name, "revision")),
+    )
+
+
 def _agree(what: str, declared: str, declared_at: str, locked: str, locked_at: str) -> None:
     if declared != locked:
         raise ManifestError(
@@ -222,12 +246,14 @@ def _check_cache_states(resolved: Resolved) -> None:
 def _check_lengths(resolved: Resolved) -> None:
     workload, limit = resolved.experiment.workload, resolved.model.config["max_position_embeddings"]
     needed = workload.input_len + workload.output_len
+    eval_names, names = ("max_prompt_tokens", "max_new_tokens"), ("input_len", "output_len")
+    into, out = eval_names if isinstance(workload, Eval) else names
     if needed > limit:
         raise ManifestError(
-            f"input_len + output_len is {needed}, but {resolved.model.name} has {limit} positions "
+            f"{into} + {out} is {needed}, but {resolved.model.name} has {limit} positions "
             f"(max_position_embeddings, {resolved.model_document.where(('config', 'max_position_embeddings'))})",
-            where=resolved.experiment_document.where(("workload", "input_len")),
-            mend=f"an input_len of at most {max(limit - workload.output_len, 0)}",
+            where=resolved.experiment_document.where(("workload", into)),
+            mend=f"a value of {into} of at most {max(limit - workload.output_len, 0)}",
         )
 
 

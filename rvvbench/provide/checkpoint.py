@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rvvbench.errors import ManifestError, RvvbenchError
+from rvvbench.provide import hub
 from rvvbench.provide.draft import draft_of
 from rvvbench.provide.file_hash import HashCache, exclusive, sha256_of
 from rvvbench.provide.receipt import Receipt
@@ -108,21 +109,21 @@ def ensure_hub(
     endpoint: str | None = None,
     progress: Progress | None = None,
     where: Where | None = None,
+    kind: hub.Kind = hub.CHECKPOINT,
 ) -> CheckpointDir:
-    """The checkpoint `repo` at `revision` (40 hex digits) in `folder`, downloaded if it is not there, and verified.
+    """The checkpoint `repo` at `revision` (40 hex digits) in `folder`, downloaded if it is not there, and verified; or
+    the files of another `kind` of repository.
 
     `locked_files` gives the SHA-256 that the lock holds for a file, or null for one that nobody has resolved; a name
     that the download lacks, or another hash, is a `ManifestError`. What was downloaded is written down beside the
     folder, and held against it at every later use, which needs no network. Raises what `hub.download` raises.
     """
-    from rvvbench.provide import hub
-
     receipt = Receipt(folder, "downloaded", {"repo": repo, "revision": revision})
     cache = HashCache(folder.parent / "hashes.json")
     with exclusive(folder.parent, folder.name):
         if not folder.exists():
             with draft_of(folder) as scratch:
-                hub.download(repo, revision, scratch, token=token, endpoint=endpoint, progress=progress)
+                hub.download(repo, revision, scratch, kind=kind, token=token, endpoint=endpoint, progress=progress)
                 found = _hash_files(scratch, sha256_of)
                 _compare_locked(found, locked_files, f"{repo} at {revision} holds", where)
                 receipt.write(found)

@@ -24,9 +24,16 @@ def judged(rows: Sequence[Row], validities: Sequence[Validity]) -> tuple[Validit
 
 
 def is_judged(rows: Sequence[Row], row: Row) -> bool:
-    """Whether the row has limits, and there is a row of torch-native to hold it against."""
+    """Whether the row has limits, and there is a row of torch-native to hold it against. A row of a task is not judged:
+    its answers are the measure of its accuracy.
+    """
     reference = reference_of(rows, row)
-    return row.expected.accuracy is not None and reference is not row and reference.variant == REFERENCE
+    return (
+        row.expected.accuracy is not None
+        and row.expected.task is None
+        and reference is not row
+        and reference.variant == REFERENCE
+    )
 
 
 def _reasons(row: Row, validity: Validity, found: RowAgreement | None) -> Iterator[Reason]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from rvvbench.record import task_table
 from rvvbench.record.accuracy import is_judged
 from rvvbench.record.schema import Record, Row, RowAgreement
 from rvvbench.record.table_parts import Cell, Column, significant
@@ -27,13 +28,17 @@ def columns(record: Record) -> tuple[Column, ...]:
 
 
 def tokens(record: Record, row: Row, cited: Callable[[str], str]) -> Cell:
-    """Whether the row generated its reference's tokens; `cited` gives the text of a cell that a reason explains."""
+    """Whether the row generated its reference's tokens, or of a task how many answers differ; `cited` gives the text of
+    a cell that a reason explains.
+    """
     if reference_of(record.rows, row, record.agreement.definition) is row:
         return Cell("reference", "reference")
     found = _agreement_of(record, row)
     if found is None or found.tokens_equal is None:
         reason = (found.reason if found else None) or "the record does not compare this row's tokens"
         return Cell(cited(reason), None, reason=reason)
+    if row.expected.task is not None:
+        return Cell(task_table.agreement_text(found) or "-", "differ" if found.answers_differ else "equal")
     return Cell("equal", "equal") if found.tokens_equal else Cell("DIFFER", "differ")
 
 
@@ -50,7 +55,11 @@ def logprobs(record: Record, row: Row, cited: Callable[[str], str]) -> Cell:
 
 
 def remarks(record: Record) -> Iterator[str]:
-    """A sentence on each row that is compared, and one on the rows whose limits nothing is held against."""
+    """A sentence on each row that is compared, and one on the rows whose limits nothing is held against. A task has
+    sentences of its own (`task_table`).
+    """
+    if record.heading.workload == "eval":
+        return
     for row in record.rows:
         found = _agreement_of(record, row)
         if found is not None and found.tokens_equal is not None:

@@ -12,10 +12,11 @@ from typing import Any
 
 from rvvbench.record.declared_loads import loads_declared, routing_of_load
 from rvvbench.record.declared_routes import ops_declared, routes_declared
+from rvvbench.record.declared_task import heading_of_task, length, task_declared
 from rvvbench.record.finding import Finding
 from rvvbench.record.identity import canonical_json
 from rvvbench.record.operators import PACKED_LINEAR_OP
-from rvvbench.record.plain_manifest import ABSENT, HEAD, at, packed_projections
+from rvvbench.record.plain_manifest import ABSENT, HEAD, Pair, at, packed_projections
 from rvvbench.record.plain_model import (
     MIB,
     NotDeclaredError,
@@ -45,6 +46,8 @@ def disagreements(record: Record) -> Iterator[Finding]:
         yield Finding("declared", "rows", f"rows of {rows}; the manifest has {', '.join(variants) or 'no variant'}")
     if record.heading.workload == "serving":
         yield from loads_declared(record, variants)
+    if record.heading.workload == "eval":
+        yield from task_declared(record, variants)
     states = at(record.manifest, "experiment", "cache_states")
     for row in record.rows:
         where = f"row {row.name}"
@@ -56,10 +59,6 @@ def disagreements(record: Record) -> Iterator[Finding]:
         yield from _computed(record, row, variants.get(row.variant, {}))
 
 
-Pair = tuple[str, Any, str, Any]
-"""A place of the record, what stands there, where it must come from, and what stands there."""
-
-
 def _heading(record: Record) -> Iterator[Pair]:
     heading = record.heading
     stored: dict[tuple[str, ...], tuple[str, Any]] = {
@@ -69,15 +68,20 @@ def _heading(record: Record) -> Iterator[Pair]:
         ("experiment", "weights"): ("heading.weights", heading.weights),
         ("experiment", "dtype"): ("heading.dtype", heading.dtype),
         ("experiment", "tensor_parallel"): ("heading.tensor_parallel", heading.tensor_parallel),
-        ("experiment", "workload", "input_len"): ("heading.input_len", heading.input_len),
-        ("experiment", "workload", "output_len"): ("heading.output_len", heading.output_len),
+        **{
+            ("experiment", "workload", length(record, field)): (f"heading.{field}", getattr(heading, field))
+            for field in ("input_len", "output_len")
+        },
     }
     if heading.workload == "one-batch":
         stored["experiment", "workload", "batch_size"] = ("heading.batch_size", heading.batch_size)
     else:
         # Manifests of one batch may leave their kind out.
         stored["experiment", "workload", "kind"] = ("heading.workload", heading.workload)
+    if heading.workload == "serving":
         stored["experiment", "workload", "requests"] = ("heading.requests", heading.requests)
+    if heading.workload == "eval":
+        yield from heading_of_task(record)
     for path, (where, value) in stored.items():
         yield where, value, f"manifest.{'.'.join(path)}", at(record.manifest, *path)
 
@@ -121,7 +125,8 @@ def _expected(record: Record, row: Row, variant: dict[str, Any]) -> Iterator[Pai
     experiment, board = at(manifest, "experiment"), at(manifest, "board")
     yield "processes", expected.processes, "the experiment's fresh_processes", at(experiment, "fresh_processes")
     for field in ("input_len", "output_len"):
-        yield field, getattr(expected, field), f"the workload's {field}", at(experiment, "workload", field)
+        name = length(record, field)
+        yield field, getattr(expected, field), f"the workload's {name}", at(experiment, "workload", name)
     batch = at(experiment, "workload", "batch_size") if expected.load is None else 1
     yield "batch_size", expected.batch_size, "the workload's batch_size", batch
     yield "threads", expected.threads, "the board's threads", at(board, "threads")
@@ -169,6 +174,9 @@ def _computed(record: Record, row: Row, variant: dict[str, Any]) -> Iterator[Fin
     """Routes, operators, budget and switches, by whichever manifests the record's is one of."""
     where, expected = f"row {row.name}, expected", row.expected
     if not describes_operators(variant):
+        if expected.task is not None:
+            yield Finding("expected", f"{where}.routing", "cannot be derived: the variant says nothing of operators")
+            return
         routes = expected.routing
         calls = None if expected.load else sum(route.calls or 0 for route in routes if route.path == "packed")
         ops = {PACKED_LINEAR_OP: calls} if any(route.path == "packed" for route in routes) else {}

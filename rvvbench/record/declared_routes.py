@@ -20,11 +20,18 @@ Place = tuple[str, int, str]
 
 
 def routes_declared(where: str, expected: Expected, model: PlainModel, variant: Variant) -> Iterator[Finding]:
-    """Every line of the table, in both directions: of one batch with its calls, of a load with its modules."""
+    """Every line of the table, in both directions: of one batch with its calls, of a load with its modules, of a task
+    with those too, at the fewest rows that a path may be taken with.
+    """
     one_batch = expected.load is None
     declared: Mapping[Place, int | None] = (
         calls_of_one_batch(expected, model, variant) if one_batch else _modules_of_load(expected, model, variant)
     )
+    if expected.task is not None:
+        fewest: dict[tuple[str, str], int] = {}
+        for name, m, path in declared:
+            fewest[name, path] = min(m, fewest.get((name, path), m))
+        declared = {place: modules for place, modules in declared.items() if place[1] == fewest[place[0], place[2]]}
     stored: dict[Place, tuple[int | None, int | None]] = {}
     for route in expected.routing:
         place = (route.projection, route.m, route.path)

@@ -74,8 +74,9 @@ class DefinitionsTable:
 
 def definitions_table(record: Record) -> DefinitionsTable:
     """Of every row of a serving record; of one batch it is empty, and says why."""
-    serving = [row for row in record.rows if row.expected.load is not None]
-    remarks = [] if serving else ["One batch sends no requests: other tools' definitions do not apply."]
+    serving = [row for row in record.rows if row.expected.load is not None and row.expected.task is None]
+    without = "One batch sends no requests" if record.heading.workload == "one-batch" else "A task is no load"
+    remarks = [] if serving else [f"{without}: other tools' definitions do not apply."]
     if serving and not any(chunk.get("has_text") is not None for row in serving for chunk in _chunks(row)):
         remarks.append("The server sent token ids and no text: every chunk with tokens counts as visible for SGLang.")
     cross = tuple(line for row in serving for process in row.processes for line in _cross(row, process))
@@ -83,7 +84,7 @@ def definitions_table(record: Record) -> DefinitionsTable:
         remarks.append("SGLang's own tool asked the same server, after our loads and with prompts of its own.")
     failed = (why for row in serving for process in row.processes for why in failures(process.events))
     remarks += dict.fromkeys(f"The cross-check failed: {why}" for why in failed)
-    remarks += lag_remarks(record)
+    remarks += lag_remarks(record) if serving else ()
     others = [(emulated_id(id_) if record.emulated else id_, one) for id_, one in OTHER_DEFINITIONS.items()]
     own = [definition_of(f"{metric}_median_s", row.expected) for row in serving[:1] for metric in METRICS]
     texts = [(one.id, f"Ours. {one.text} {one.formula}") for one in own]

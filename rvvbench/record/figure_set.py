@@ -1,4 +1,4 @@
-"""Which figures a row has: those of one batch, or those of a server's load."""
+"""Which figures a row has: those of one batch, of a server's load, or of a task."""
 
 from __future__ import annotations
 
@@ -10,17 +10,25 @@ from rvvbench.record.request_timeline import requests
 from rvvbench.record.schema import Expected, Figure
 from rvvbench.record.server_figures import SERVER_DEFINITIONS, SERVER_FIGURES, Beneath
 from rvvbench.record.serving import LOAD_FIGURES, LOAD_NAMES, SERVING_DEFINITIONS, derive_load
+from rvvbench.record.task_figures import ANSWER_FIGURES, TASK_DEFINITIONS, TASK_NAMES, derive_task
 from rvvbench.record.timeline import Events
 
 SERVING_NAMES: tuple[str, ...] = (*LOAD_NAMES, *(native.name for native, _ in SERVER_FIGURES))
 """The keys of the figures of a serving row."""
 
-ALL_DEFINITIONS: Mapping[str, Definition] = {**metrics.DEFINITIONS, **SERVING_DEFINITIONS, **SERVER_DEFINITIONS}
+ALL_DEFINITIONS: Mapping[str, Definition] = {
+    **metrics.DEFINITIONS,
+    **SERVING_DEFINITIONS,
+    **SERVER_DEFINITIONS,
+    **TASK_DEFINITIONS,
+}
 """Every definition that a row's figure can have, by id."""
 
 
 def names(expected: Expected) -> tuple[str, ...]:
     """The keys of the figures of a row that expects this."""
+    if expected.task is not None:
+        return TASK_NAMES
     return metrics.NAMES if expected.load is None else SERVING_NAMES
 
 
@@ -28,6 +36,9 @@ def definition_of(name: str, expected: Expected) -> Definition:
     """The definition that the figure `name` has in such a row. Raises KeyError for an unknown name."""
     if expected.load is None:
         return metrics.definition_of(name, emulated=expected.emulated)
+    for answered, _ in ANSWER_FIGURES if expected.task is not None else ():
+        if answered.name == name:
+            return answered
     for native, _ in (*LOAD_FIGURES, *SERVER_FIGURES):
         if native.name == name:
             return ALL_DEFINITIONS[metrics.emulated_id(native.id)] if expected.emulated else native
@@ -38,6 +49,8 @@ def derive(events: Events, expected: Expected) -> dict[str, Figure]:
     """Every figure that one process gives to such a row. What the events do not hold is null with the reason."""
     if expected.load is None:
         return metrics.derive_process(events, emulated=expected.emulated)
+    if expected.task is not None:
+        return derive_task(events, expected)
     beneath = Beneath(events, expected)
     return {
         **derive_load(requests(events, expected.load.name), emulated=expected.emulated),

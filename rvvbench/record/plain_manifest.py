@@ -9,6 +9,9 @@ HEAD = "lm_head"
 
 ABSENT = "not there"
 
+Pair = tuple[str, Any, str, Any]
+"""A place of the record, what stands there, where it must come from, and what stands there."""
+
 
 def at(data: Any, *path: str) -> Any:
     """What stands at `path` in JSON data, or the text that it is not there."""

@@ -27,8 +27,8 @@ class Chunk:
 
 @dataclass(frozen=True)
 class RequestTimeline:
-    """One request as the client saw it. `input_tokens` were sent, `output_len` asked for; `prompt_tokens`,
-    `cached_tokens` and `completion_tokens` are the server's counts (None: it gave none).
+    """One request as the client saw it. `input_tokens` were sent (None: words were), `output_len` asked for;
+    `prompt_tokens`, `cached_tokens` and `completion_tokens` are the server's counts (None: it gave none).
 
     `error` is the kind and text of its failure. `problems` are what in its events is damaged: no figure stands then.
     """
@@ -36,7 +36,7 @@ class RequestTimeline:
     id: str
     load: str
     scheduled_ns: int
-    input_tokens: int
+    input_tokens: int | None
     output_len: int
     input_sha256: str | None = None
     sent_ns: int | None = None
@@ -151,7 +151,7 @@ def _timeline(id_: str, kinds: Mapping[str, list[Mapping[str, Any]]]) -> Request
         id=id_,
         load=_load_of(kinds),
         scheduled_ns=scheduled_ns,
-        input_tokens=count(start, "input_tokens"),
+        input_tokens=None if is_count(start.get("input_chars")) else count(start, "input_tokens"),
         output_len=count(start, "output_len"),
         input_sha256=digest if isinstance(digest, str) else None,
         sent_ns=sent_ns,

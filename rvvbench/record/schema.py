@@ -167,6 +167,30 @@ class ExpectedLoad(Model):
         return self.requests if self.concurrency is None else min(self.concurrency, self.requests)
 
 
+class ExpectedQuestion(Model):
+    """One question of a task: the request that asks it, its prompt's digest (of UTF-8), and the number that is right,
+    in the form of `gsm8k.last_number`.
+    """
+
+    id: str
+    prompt_sha256: Sha256
+    gold: str
+
+
+class ExpectedTask(Model):
+    """The questions of a task in the order in which they are asked, each behind `shots` examples."""
+
+    name: Literal["gsm8k"]
+    shots: Count
+    questions: tuple[ExpectedQuestion, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _each_once(self) -> Self:
+        if len({question.id for question in self.questions}) < len(self.questions):
+            raise ValueError("two questions are asked by the same request")
+        return self
+
+
 class Expected(Model):
     """What the manifest and the lock say about every process of a row; validity compares the events with it.
 
@@ -178,6 +202,10 @@ class Expected(Model):
     `checkpoint_files` maps file to sha256. `environment` are variables that the process must see with exactly these
     values. `server_args` are fields of SGLang's ServerArgs that it must be given with exactly these values. `load`
     null means one-batch; a serving row has one, and a `batch_size` of 1.
+
+    A row with a `task` is a serving row whose requests are the task's questions: `input_len` and `output_len` are then
+    the most tokens, a line of `routing` holds for every number of rows, whatever its `m` is, and `accuracy` is not
+    judged: the answers are.
     """
 
     processes: Positive
@@ -198,6 +226,13 @@ class Expected(Model):
     server_args: dict[str, Any]
     load: ExpectedLoad | None = None
     accuracy: Accuracy | None = None
+    task: ExpectedTask | None = None
+
+    @model_validator(mode="after")
+    def _task_is_of_its_load(self) -> Self:
+        if self.task and (self.load is None or self.load.requests != len(self.task.questions)):
+            raise ValueError("a task has a load with as many requests as it has questions")
+        return self
 
     @field_validator("server_args")
     @classmethod
@@ -287,11 +322,13 @@ class RowAgreement(Model):
     `max_logprob_difference`: largest |difference| of the chosen tokens' log-probabilities (nats) up to and without
     the first different token, after which the contexts differ; null where there is none to compare, and
     `logprob_reason` where that is by design. `reference` is the row that this one is compared with, null for the
-    record's reference.
+    record's reference. Of a task, `answers_differ` of its `answers_compared` questions were answered otherwise than in
+    the reference row, rightly or wrongly; null for all else, and where they cannot be compared.
 
     `mean_logprob_difference` is the mean over the same tokens. `greedy_agreement` is the share of all tokens that stand
     before the first different one of their sequence: from there on the contexts differ, so that neither equal tokens
-    nor different ones say more. Both are null in records of `agreement/1`.
+    nor different ones say more. Both are null in records of `agreement/1`, and of a task, whose answers have as many
+    tokens as they like.
     """
 
     row: str
@@ -303,6 +340,8 @@ class RowAgreement(Model):
     logprob_reason: str | None = None
     mean_logprob_difference: Number | None = None
     greedy_agreement: Share | None = None
+    answers_compared: Count | None = None
+    answers_differ: Count | None = None
 
 
 class Agreement(Model):
@@ -321,7 +360,8 @@ class Agreement(Model):
 class Heading(Model):
     """What every table of this record says above itself. Lengths are tokens per sequence.
 
-    `requests` are the measured requests of each load of a serving run; null for one-batch.
+    `requests` are the measured requests of each load of a serving run, or the questions of a task; null for one-batch.
+    `task`, `shots` and `dataset` (which data, in words) are of a task only; lengths are then the most tokens.
     """
 
     model: str
@@ -331,13 +371,18 @@ class Heading(Model):
     batch_size: Positive
     dtype: str
     tensor_parallel: Positive
-    workload: Literal["one-batch", "serving"] = "one-batch"
+    workload: Literal["one-batch", "serving", "eval"] = "one-batch"
     requests: Positive | None = None
+    task: str | None = None
+    shots: Count | None = None
+    dataset: str | None = None
 
     @model_validator(mode="after")
     def _serving_has_requests(self) -> Self:
-        if (self.workload == "serving") != (self.requests is not None):
-            raise ValueError("a serving run has a number of requests, a one-batch run has none")
+        if (self.workload != "one-batch") != (self.requests is not None):
+            raise ValueError("a serving run has a number of requests or questions, a one-batch run has none")
+        if {self.workload == "eval"} != {one is not None for one in (self.task, self.shots, self.dataset)}:
+            raise ValueError("a task has a name, a number of examples and data, and no other run has")
         return self
 
 
@@ -434,6 +479,8 @@ class Record(Model):
                 raise ValueError(f"row {row.name}: its shape is not the one in the heading")
             if (expected.load.requests if expected.load else None) != self.heading.requests:
                 raise ValueError(f"row {row.name}: its requests are not those in the heading")
+            if (row.expected.task is not None) != (self.heading.workload == "eval"):
+                raise ValueError(f"row {row.name}: the heading is of {self.heading.workload}, the row is not")
         return self
 
     @property

@@ -51,15 +51,17 @@ def _places(error: Event) -> set[str]:
     return {place for place in (error.get("phase"), error.get("load")) if isinstance(place, str)}
 
 
-def _server_phases(expected: Expected, process: Process) -> Found:
+def server_phases(expected: Expected, process: Process) -> Found:
+    """The server started, was asked once to be ready, and then served the load; each phase once and in this order."""
     yield from once(process, "supervisor_start", "process_start", "server_listening", "server_ready", "environment")
     assert expected.load is not None
     name = expected.load.name
     warmup = _moments(f"load {name}{WARMUP}", named_of(process.events, "load_start", name + WARMUP)[:1])
     warmed = _moments(f"the end of load {name}{WARMUP}", named_of(process.events, "load_end", name + WARMUP)[-1:])
     own = _moments(f"load {name}", named_of(process.events, "load_start", name)[:1])
-    yield from ordered([*_all(process, "process_start", "server_listening", "server_ready"), *warmup])
-    yield from ordered([*_all(process, "environment"), *warmup])
+    first = warmup or own
+    yield from ordered([*_all(process, "process_start", "server_listening", "server_ready"), *first])
+    yield from ordered([*_all(process, "environment"), *first])
     yield from ordered([*warmed, *own])
     for load in (name + WARMUP, name):
         yield from _encloses(process.events, load)
@@ -170,5 +172,5 @@ def _attested(expected: Expected, process: Process) -> Found:
     yield from pass_reasons(expected, attestation)
 
 
-SERVING_CHECKS = (_server_phases, _warmed_up, _loaded, _attested)
+SERVING_CHECKS = (server_phases, _warmed_up, _loaded, _attested)
 """What a serving row's process must show beyond what every process must, given what is expected."""

@@ -1,14 +1,16 @@
 """The forward passes of a server while one load ran, as the rows (M) of its projections and operators tell them. Pure.
 
-A prefill of k prompts brings k x input_len rows to every layer's projections and k to lm_head; a decode step brings
-one row of each request that is decoding. Whichever arrives when, the rows are conserved; and what the projections of a
-layer show of the passes, its attention, norms, activations and rotary embeddings must show too.
+A prefill brings the tokens of its prompts that are in no cache to every layer's projections, and one row of each prompt
+to lm_head; a decode step brings one row of each request that is decoding. Whichever arrives when, the rows are
+conserved; and what the projections of a layer show of the passes, its attention, norms, activations and rotary
+embeddings must show too.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -25,6 +27,18 @@ LEAST_AT_FULL_PERCENT = 50.0
 """Of the decoded tokens: with fewer than this in full batches, a load has not shown the concurrency of its name."""
 
 
+@dataclass(frozen=True)
+class Needed:
+    """What the passes of a load must have computed: tokens of prompts, `extended`; tokens `decoded`, which are those of
+    the answers but their first; tokens `sampled` in all. `by` says what needs them.
+    """
+
+    extended: int
+    decoded: int
+    sampled: int
+    by: str
+
+
 def pass_reasons(expected: Expected, attestation: Mapping[str, Any]) -> Found:
     """Why the attested passes are not those of the declared load; `attestation` is the load's own."""
     load = _load(expected)
@@ -39,10 +53,11 @@ def pass_reasons(expected: Expected, attestation: Mapping[str, Any]) -> Found:
             paths = sorted({route.path for route in expected.routing if (route.projection, route.m) == (projection, m)})
             wanted = " or ".join(paths) or "no such rows"
             yield "routing", f"{projection} at M={m}: expected {wanted}, observed {path} x {calls}"
-    table = _by_projection(expected, attestation)
-    yield from _apart_alike(expected, routes)
-    yield from _conserved(expected, load, table)
-    yield from _norms_apart(load, table, attestation)
+    requests, tokens = load.requests, expected.output_len
+    needed = Needed(
+        requests * expected.input_len, requests * (tokens - 1), requests * tokens, by=f"{requests} requests"
+    )
+    yield from computed_reasons(expected, attestation, needed)
     if load.mode == "closed" and load.in_flight > 1 and expected.output_len > 1:
         try:
             share = decoded_at_full_percent(expected, attestation)
@@ -52,6 +67,17 @@ def pass_reasons(expected: Expected, attestation: Mapping[str, Any]) -> Found:
         if share < LEAST_AT_FULL_PERCENT:
             text = f"{share:.0f} % of its tokens were decoded {load.in_flight} at once"
             yield "concurrency-unproven", f"load {load.name}: {text}, {LEAST_AT_FULL_PERCENT:.0f} % must be"
+
+
+def computed_reasons(expected: Expected, attestation: Mapping[str, Any], needed: Needed) -> Found:
+    """Where the attested passes did not compute what is `needed`, or a pass was not one of all the model.
+
+    Raises: NotMeasuredError for a routing table that cannot be read.
+    """
+    load, table = _load(expected), _by_projection(expected, attestation)
+    yield from _apart_alike(expected, routed(attestation))
+    yield from _conserved(expected, load, table, needed)
+    yield from _norms_apart(load, table, attestation)
 
 
 def decoded_at_full_percent(expected: Expected, attestation: Mapping[str, Any]) -> float:
@@ -98,8 +124,11 @@ def _apart_alike(expected: Expected, routes: Mapping[tuple[str, int, str], int])
     """Where some modules of a projection take one path and some another, every pass sends as many each way."""
     apart: defaultdict[tuple[str, int], dict[str, int]] = defaultdict(dict)
     for route in expected.routing:
-        if route.modules is not None:
-            apart[route.projection, route.m][route.path] = route.modules
+        # A line of a task's table holds for every number of rows.
+        seen_rows = [m for name, m, _ in routes if name == route.projection]
+        for m in seen_rows if expected.task is not None else [route.m]:
+            if route.modules is not None:
+                apart[route.projection, m][route.path] = route.modules
     for (projection, m), modules in apart.items():
         shares = {path: Fraction(routes.get((projection, m, path), 0), count) for path, count in modules.items()}
         if len(set(shares.values())) > 1:
@@ -108,20 +137,20 @@ def _apart_alike(expected: Expected, routes: Mapping[tuple[str, int, str], int])
             yield "routing", f"{projection} at M={m}: observed {seen}, each pass has {wanted}"
 
 
-def _conserved(expected: Expected, load: ExpectedLoad, table: Mapping[str, Counter[int]]) -> Found:
-    rows = load.requests * (expected.input_len + expected.output_len - 1)
+def _conserved(expected: Expected, load: ExpectedLoad, table: Mapping[str, Counter[int]], needed: Needed) -> Found:
+    rows = needed.extended + needed.decoded
     of_layers = {name: by_rows for name, by_rows in table.items() if name not in (HEAD, NORM, *ATTENTION)}
     layers = load.layers
     if layers is None:
         # Then the first projection says how many there are, and the others must agree.
-        layers = max(1, _rows(next(iter(of_layers.values()), {})) // rows)
+        layers = max(1, _rows(next(iter(of_layers.values()), {})) // max(1, rows))
     wanted = dict.fromkeys(of_layers, layers * rows)
-    wanted[HEAD] = load.requests * expected.output_len
-    wanted["extend_attention"] = layers * load.requests * expected.input_len
-    wanted["decode_attention"] = layers * load.requests * (expected.output_len - 1)
+    wanted[HEAD] = needed.sampled
+    wanted["extend_attention"] = layers * needed.extended
+    wanted["decode_attention"] = layers * needed.decoded
     for name, by_rows in table.items():
         if name in wanted and _rows(by_rows) != wanted[name]:
-            text = f"{name} computed {_rows(by_rows)} rows, {load.requests} requests need {wanted[name]}"
+            text = f"{name} computed {_rows(by_rows)} rows, {needed.by} need {wanted[name]}"
             yield "routing", text + _likely_cause(expected, _rows(by_rows) - wanted[name])
     shown = dict(of_layers)
     if any(name in table for name in ATTENTION):

@@ -16,11 +16,16 @@ _NEEDED: tuple[tuple[str, object, str], ...] = (
 )
 """Switch, value, and what another value means for the figures (SGLang 0.5.15)."""
 
+_OF_A_TASK = ("skip_tokenizer_init", "stream_interval")
+"""A task is text, and no time between tokens is told of it."""
+
 
 def switched(record: Record) -> Iterator[str]:
     """A sentence for each switch that is set otherwise; none for a record without a server."""
     switches = at(record.manifest, "experiment", "workload", "server")
     for name, needed, meaning in _NEEDED:
         value = at(switches, name)
+        if record.heading.workload == "eval" and name in _OF_A_TASK:
+            continue
         if switches != ABSENT and value != needed:
             yield f"{name} {value}: {meaning}"

@@ -5,9 +5,9 @@ Rendering is apart (`render`), so that a terminal, Markdown and JSON cannot disa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from rvvbench.record import accuracy_table, packing_table, serving_table
+from rvvbench.record import accuracy_table, packing_table, serving_table, task_table
 from rvvbench.record.answer import GAIN_OF, answers, first_of, ratio
 from rvvbench.record.disturbance import disturbances, is_disturbed
 from rvvbench.record.failure import failed_before, failures, reason_texts
@@ -52,23 +52,33 @@ def comparison_table(record: Record) -> Table:
         replay=record.replay,
         failures=failures(record),
         disturbances=disturbances(record),
-        answers=answers(record) if record.heading.workload == "serving" else (),
+        answers=_answers(record),
     )
 
 
+def _answers(record: Record) -> tuple[str, ...]:
+    match record.heading.workload:
+        case "serving":
+            return answers(record)
+        case "eval":
+            return task_table.answers(record)
+    return ()
+
+
 def _columns(record: Record) -> tuple[Column, ...]:
-    serving = record.heading.workload == "serving"
+    serving, task = record.heading.workload == "serving", record.heading.workload == "eval"
     to_first = "emulated" if record.emulated else "to first"
     columns = [Column("variant", "Variant")]
     # A server's table is wide, and its cache state is of interest only where there is one.
-    if not serving or any(row.cache_state != "none" for row in record.rows):
+    if not (serving or task) or any(row.cache_state != "none" for row in record.rows):
         columns.append(Column("cache", "Cache"))
-    if any(row.concurrency is not None for row in record.rows):
+    if not task and any(row.concurrency is not None for row in record.rows):
         columns.append(Column("concurrency", "Conc."))
     if any(row.rate_per_s is not None for row in record.rows):
         columns.append(Column("rate", "Rate", "1/s"))
     columns += packing_table.columns(record)
-    for name, title in serving_table.FIGURES if serving else _FIGURES:
+    figures = {"serving": serving_table.FIGURES, "eval": task_table.FIGURES}.get(record.heading.workload, _FIGURES)
+    for name, title in figures:
         present = [row.figures[name] for row in record.rows if name in row.figures]
         expected = record.rows[0].expected
         definitions = {figure.definition for figure in present} or {definition_of(name, expected).id}
@@ -77,11 +87,12 @@ def _columns(record: Record) -> tuple[Column, ...]:
         definition = definitions.pop()
         text = ALL_DEFINITIONS[definition].text if definition in ALL_DEFINITIONS else None
         columns.append(Column(name, title, _unit(name, present, expected), definition, text))
-        if not serving and name == RATIO_OF:
+        if not (serving or task) and name == RATIO_OF:
             columns.append(Column("ratio", "Ratio", to_first, text=_RATIO_TEXT))
         if serving and name == GAIN_OF:
             columns.append(Column("gain", "Gain", to_first, text=_GAIN_TEXT))
-    return (*columns, Column("tokens", "Tokens"), *accuracy_table.columns(record), Column("validity", "Validity"))
+    agreement = Column("tokens", "Answers" if task else "Tokens")
+    return (*columns, agreement, *accuracy_table.columns(record), Column("validity", "Validity"))
 
 
 def _unit(name: str, figures: Sequence[RowFigure], expected: Expected) -> str:
@@ -127,8 +138,14 @@ def _figure(row: Row, column: Column, notes: Notes) -> Cell:
         reason = (figure.reason if figure else None) or "the record lacks this figure"
         return Cell(_cited(row, reason, notes), None, reason=reason)
     scale = {"MiB": MIB, "GiB": GIB}.get(column.unit or "", 1.0)
-    spread = f"{significant(figure.min / scale)}-{significant(figure.max / scale)}" if figure.n > 1 else None
-    return Cell(significant(figure.median / scale), figure.median, figure.min, figure.max, figure.n, spread)
+    median, least, most = (_written(value / scale, column) for value in (figure.median, figure.min, figure.max))
+    spread = f"{least}-{most}" if figure.n > 1 else None
+    return Cell(median, figure.median, figure.min, figure.max, figure.n, spread)
+
+
+def _written(value: float, column: Column) -> str:
+    """A count is written whole; half of one is the median of two."""
+    return f"{value:g}" if column.unit in task_table.COUNTS and value < 1e6 else significant(value)
 
 
 def _cited(row: Row, reason: str, notes: Notes) -> str:
@@ -163,17 +180,27 @@ def _facts(record: Record) -> tuple[tuple[str, str], ...]:
     place = f"{target.kind} ({target.name})" if target.name else target.kind
     if target.kind == "host":
         place += f", {record.rows[0].expected.machine}: no RVV, not board timings"
-    shape = f"batch {heading.batch_size}" if heading.requests is None else f"{heading.requests} requests for each load"
     threads = sorted({row.expected.threads for row in record.rows})
     return (
         ("Model", f"{heading.model}, {heading.weights} weights, {heading.dtype}, TP {heading.tensor_parallel}"),
-        ("Shape", f"{shape}, {heading.input_len} tokens in, {heading.output_len} out"),
+        *_shape(record),
         ("Target", f"{place}, {', '.join(map(str, threads))} thread{'' if threads == [1] else 's'}"),
         *(("Server", text) for text in switched(record)),
         ("Image", f"{record.image.name} {record.image.arch} {record.image.digest[:19]}"),
         ("Run", record.run_id),
         ("Made", f"{record.created}, identity {record.identity[:12]}"),
     )
+
+
+def _shape(record: Record) -> Iterator[tuple[str, str]]:
+    heading = record.heading
+    if heading.workload == "eval":
+        concurrency = record.rows[0].concurrency
+        yield "Task", f"{task_table.shape(heading)}, {concurrency} at once"
+        yield "Data", str(heading.dataset)
+        return
+    shape = f"batch {heading.batch_size}" if heading.requests is None else f"{heading.requests} requests for each load"
+    yield "Shape", f"{shape}, {heading.input_len} tokens in, {heading.output_len} out"
 
 
 def _remarks(record: Record) -> tuple[str, ...]:
@@ -185,4 +212,6 @@ def _remarks(record: Record) -> tuple[str, ...]:
     remarks += [*accuracy_table.remarks(record), *packing_table.remarks(record)]
     if record.heading.workload == "serving":
         remarks += serving_table.remarks(record)
+    if record.heading.workload == "eval":
+        remarks += task_table.remarks(record)
     return (*remarks, *record.notes)

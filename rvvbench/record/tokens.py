@@ -10,7 +10,8 @@ from typing import Any
 
 from rvvbench.record.events import named
 from rvvbench.record.schema import Agreement, AgreementId, Difference, ExpectedLoad, Row, RowAgreement
-from rvvbench.record.timeline import is_number
+from rvvbench.record.task_answers import answers
+from rvvbench.record.timeline import NotMeasuredError, is_number
 
 NO_LOGPROBS = "the server was not asked for log-probabilities"
 
@@ -87,6 +88,8 @@ def _load(row: Row) -> str | None:
 def _row_agreement(reference: Row, row: Row, definition: AgreementId) -> RowAgreement:
     if not reference.processes or not row.processes:
         return _unknown(reference, row, "a row without a process has no tokens")
+    if row.expected.task is not None:
+        return _of_a_task(reference, row)
     load = row.expected.load
     ours, theirs = (generation(one.processes[0].events, load) for one in (row, reference))
     for name, one in ((row.name, ours), (reference.name, theirs)):
@@ -108,6 +111,36 @@ def _row_agreement(reference: Row, row: Row, definition: AgreementId) -> RowAgre
         mean_logprob_difference=math.fsum(differences) / len(differences) if differences and newer else None,
         greedy_agreement=len(common) / sum(_shape(ours)) if newer else None,
     )
+
+
+def _of_a_task(reference: Row, row: Row) -> RowAgreement:
+    """Answers are compared by their numbers; tokens only as a whole, for answers need not have as many."""
+    sides = []
+    for one in (row, reference):
+        assert one.expected.task is not None
+        try:
+            found = answers(one.processes[0].events, one.expected.task)
+        except NotMeasuredError as error:
+            return _unknown(reference, row, f"{one.name}: {error}")
+        sides.append({answer.question: answer.number for answer in found})
+    if sides[0].keys() != sides[1].keys():
+        return _unknown(reference, row, f"{row.name} and {reference.name} were not asked the same questions")
+    ours, theirs = (generation(one.processes[0].events, one.expected.load) for one in (row, reference))
+    shorter = min(len(ours.token_ids), len(theirs.token_ids))
+    return RowAgreement(
+        row=row.name,
+        tokens_equal=ours.token_ids == theirs.token_ids,
+        max_logprob_difference=None,
+        first_difference=_first_difference(_cut(ours, shorter), _cut(theirs, shorter)),
+        reference=reference.name,
+        logprob_reason=NO_LOGPROBS,
+        answers_compared=len(sides[0]),
+        answers_differ=sum(sides[0][question] != sides[1][question] for question in sides[0]),
+    )
+
+
+def _cut(one: Generation, positions: int) -> Generation:
+    return Generation(one.token_ids[:positions], one.logprobs[:positions], one.margins[:positions])
 
 
 def _unknown(reference: Row, row: Row, reason: str) -> RowAgreement:

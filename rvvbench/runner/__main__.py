@@ -1,5 +1,5 @@
 """`python3 -m rvvbench_runner one-batch SPEC` supervises; `... measured SPEC` is the process that it starts and
-measures. `python3 -m rvvbench_runner serving SPEC` supervises a server and asks it.
+measures. `python3 -m rvvbench_runner serving SPEC` supervises a server and asks it; `... eval SPEC` asks it a task.
 """
 
 from __future__ import annotations
@@ -11,19 +11,23 @@ from typing import NoReturn
 from . import spec as specs
 from .failure import RunnerError, SpecError
 
-USAGE = "usage: python3 -m rvvbench_runner one-batch|serving SPEC.json"
+USAGE = "usage: python3 -m rvvbench_runner one-batch|serving|eval SPEC.json"
 
 
 def main(arguments: list[str]) -> int:
     """Dispatch on the first argument; the exit code. Heavy modules are imported by the process that needs them."""
     try:
-        if len(arguments) != 2 or arguments[0] not in ("one-batch", "measured", "serving"):
+        if len(arguments) != 2 or arguments[0] not in ("one-batch", "measured", "serving", "eval"):
             raise SpecError(USAGE)
         mode, path = arguments
         if mode == "serving":
             from . import serving, serving_spec
 
             return serving.main(serving_spec.load(path))
+        if mode == "eval":
+            from . import eval_spec, serving
+
+            return serving.main(eval_spec.load(path))
         spec = specs.load(path)
         if mode == "measured":
             from . import one_batch

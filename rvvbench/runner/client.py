@@ -5,7 +5,7 @@ drawn, in a closed loop the moment its slot became free. What passes from there 
 queue and is told apart from the server's time. Failed requests do not stop the others.
 
 Events: `load_start` .. `load_end` around a load; per request `request_start`, `request_sent`, a `chunk` for each
-message, and `request_end` or `request_error`.
+message, and `request_end` or `request_error`; of a prompt in words an `answer` before its `request_end`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from typing import Any
 
 from .arrivals import Arrivals
 from .events import Events
-from .exchange import Exchange, Outcome, Request, Timeouts
+from .exchange import Asked, Exchange, Outcome, Request, TextRequest, Timeouts
 from .loop_lag import LoopLag
 
-__all__ = ["Arrivals", "Outcome", "Request", "Server", "Timeouts", "closed_loop", "open_loop"]
+__all__ = ["Arrivals", "Outcome", "Request", "Server", "TextRequest", "Timeouts", "closed_loop", "open_loop"]
 
 _NS_PER_S = 1e9
 
@@ -51,13 +51,13 @@ class Server:
 class _Prepared:
     """A request whose bytes are made before any clock runs."""
 
-    request: Request
+    request: Asked
     wire: bytes
     input_sha256: str
 
 
 async def closed_loop(
-    server: Server, load: str, requests: Sequence[Request], *, concurrency: int, measured: bool = True
+    server: Server, load: str, requests: Sequence[Asked], *, concurrency: int, measured: bool = True
 ) -> tuple[Outcome, ...]:
     """Keep `concurrency` requests in flight until all were sent; the outcomes in the order of `requests`.
 
@@ -84,7 +84,7 @@ async def closed_loop(
 
 
 async def open_loop(
-    server: Server, load: str, requests: Sequence[Request], *, arrivals: Arrivals, measured: bool = True
+    server: Server, load: str, requests: Sequence[Asked], *, arrivals: Arrivals, measured: bool = True
 ) -> tuple[Outcome, ...]:
     """Send each request when it is due, however many are in flight; else as `closed_loop`."""
     prepared = _prepare(server, requests)
@@ -153,7 +153,7 @@ async def _exchange(server: Server, load: str, one: _Prepared, scheduled_ns: int
         load=load,
         request=request.id,
         scheduled_ns=scheduled_ns,
-        input_tokens=len(request.input_ids),
+        **request.size,
         input_sha256=one.input_sha256,
         output_len=request.output_len,
     )
@@ -174,7 +174,7 @@ async def _exchange(server: Server, load: str, one: _Prepared, scheduled_ns: int
         raise
 
 
-def _prepare(server: Server, requests: Sequence[Request]) -> list[_Prepared]:
+def _prepare(server: Server, requests: Sequence[Asked]) -> list[_Prepared]:
     ids = [request.id for request in requests]
     if len(set(ids)) != len(ids):
         raise ValueError("two requests have the same id")

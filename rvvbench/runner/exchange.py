@@ -17,7 +17,7 @@ from typing import Any
 
 from .events import Events
 from .failure import NotWritten
-from .generation import Generation, Messages, StreamError
+from .generation import Chunk, Generation, Messages, StreamError
 from .http_response import HttpError, Response
 
 _NS_PER_S = 1e9
@@ -34,6 +34,15 @@ class Timeouts:
     request_s: float
 
 
+def _wire(host: str, port: int, document: Mapping[str, Any]) -> bytes:
+    body = json.dumps({**document, "stream": True}, separators=(",", ":")).encode()
+    head = (
+        f"POST /generate HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\nAccept: text/event-stream\r\nConnection: close\r\n\r\n"
+    )
+    return head.encode() + body
+
+
 @dataclass(frozen=True)
 class Request:
     """`id` is unique in the whole run. `input_ids` are sent as they are; `output_len` tokens are asked for, greedily
@@ -47,19 +56,52 @@ class Request:
     def encode(self, host: str, port: int) -> bytes:
         """The bytes on the wire."""
         sampling = {"max_new_tokens": self.output_len, "temperature": 0, "ignore_eos": True}
-        body = json.dumps(
-            {"input_ids": list(self.input_ids), "sampling_params": sampling, "stream": True}, separators=(",", ":")
-        ).encode()
-        head = (
-            f"POST /generate HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type: application/json\r\n"
-            f"Content-Length: {len(body)}\r\nAccept: text/event-stream\r\nConnection: close\r\n\r\n"
-        )
-        return head.encode() + body
+        return _wire(host, port, {"input_ids": list(self.input_ids), "sampling_params": sampling})
+
+    @property
+    def prompt(self) -> tuple[int, ...]:
+        """What is asked, to be compared."""
+        return tuple(self.input_ids)
 
     @property
     def input_sha256(self) -> str:
         """Digest of the prompt, by which two equal prompts are found."""
         return hashlib.sha256(",".join(map(str, self.input_ids)).encode()).hexdigest()
+
+    @property
+    def size(self) -> dict[str, int | None]:
+        """How long the prompt is, as the fields of a `request_start` event."""
+        return {"input_tokens": len(self.input_ids)}
+
+
+@dataclass(frozen=True)
+class TextRequest:
+    """A prompt in words, which the server turns into tokens; its answer comes as an `answer` event too. Greedy, at most
+    `output_len` tokens; it ends before that at an end-of-sequence token or one of the texts of `stop`.
+    """
+
+    id: str
+    prompt: str
+    output_len: int
+    stop: tuple[str, ...] = ()
+
+    def encode(self, host: str, port: int) -> bytes:
+        """The bytes on the wire."""
+        sampling = {"max_new_tokens": self.output_len, "temperature": 0, "stop": list(self.stop)}
+        return _wire(host, port, {"text": self.prompt, "sampling_params": sampling})
+
+    @property
+    def input_sha256(self) -> str:
+        """Digest of the prompt in UTF-8."""
+        return hashlib.sha256(self.prompt.encode()).hexdigest()
+
+    @property
+    def size(self) -> dict[str, int | None]:
+        """As of `Request`: how many tokens it is only the server knows."""
+        return {"input_tokens": None, "input_chars": len(self.prompt)}
+
+
+Asked = Request | TextRequest
 
 
 @dataclass(frozen=True)
@@ -81,7 +123,7 @@ class Exchange(asyncio.Protocol):
     """`done` gets the Outcome exactly once: at `[DONE]`, or at the first failure."""
 
     def __init__(
-        self, request: Request, *, incremental: bool, timeouts: Timeouts, events: Events, clock: Callable[[], int]
+        self, request: Asked, *, incremental: bool, timeouts: Timeouts, events: Events, clock: Callable[[], int]
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self.done: asyncio.Future[Outcome] = self._loop.create_future()
@@ -101,6 +143,7 @@ class Exchange(asyncio.Protocol):
         self._tokens = 0
         self._total_tokens: int | None = None
         self._finish_reason: Mapping[str, Any] | None = None
+        self._last: Chunk | None = None
 
     def send(self, wire: bytes) -> None:
         """Hand the request to the connection. The time is taken just before."""
@@ -173,6 +216,8 @@ class Exchange(asyncio.Protocol):
     def _read(self, message: bytes, t_ns: int) -> None:
         chunk = self._generation.read(message)
         if chunk is None:
+            if isinstance(self._request, TextRequest):
+                self._write("answer", t_ns=t_ns, prompt_sha256=self._request.input_sha256, **self._answer())
             self._write(
                 "request_end",
                 t_ns=t_ns,
@@ -191,6 +236,7 @@ class Exchange(asyncio.Protocol):
             cached_tokens=chunk.cached_tokens,
             has_text=chunk.has_text,
         )
+        self._last = chunk
         self._total_tokens = chunk.total_tokens
         self._finish_reason = chunk.finish_reason or self._finish_reason
         if chunk.token_ids:
@@ -198,6 +244,16 @@ class Exchange(asyncio.Protocol):
             first, self._last_token_ns = self._last_token_ns is None, t_ns
             if first:
                 self._watch()
+
+    def _answer(self) -> dict[str, Any]:
+        last = self._last
+        return {
+            "text": last.text if last else None,
+            "prompt_tokens": last.prompt_tokens if last else None,
+            "cached_tokens": last.cached_tokens if last else None,
+            "completion_tokens": self._total_tokens,
+            "finish_reason": self._finish_reason,
+        }
 
     def _refused(self, body: bytes, t_ns: int) -> None:
         self._refusal = (self._refusal + body)[:_SHOWN]

@@ -29,7 +29,7 @@ class Chunk:
     """One message. `token_ids` are the new ones; counts are the server's, None where it gives none.
 
     `has_text` tells whether the message's (cumulative) text is not empty; None where it carries no text at all, as
-    without a tokenizer.
+    without a tokenizer. `text` is all text so far, None before the first that carries one.
     """
 
     token_ids: list[int]
@@ -38,6 +38,7 @@ class Chunk:
     cached_tokens: int | None
     has_text: bool | None
     finish_reason: Mapping[str, Any] | None
+    text: str | None = None
 
 
 class Messages:
@@ -67,6 +68,7 @@ class Generation:
     def __init__(self, *, incremental: bool) -> None:
         self._incremental = incremental
         self._ids: list[int] = []
+        self._text: str | None = None
 
     def read(self, message: bytes) -> Chunk | None:
         """The chunk in a message, or None for the end of the answer. Raises StreamError."""
@@ -91,7 +93,13 @@ class Generation:
             cached_tokens=_count(meta, "cached_tokens"),
             has_text=bool(document["text"]) if "text" in document else None,
             finish_reason=reason if reason is None or isinstance(reason, dict) else {"type": str(reason)},
+            text=self._whole_text(document.get("text")),
         )
+
+    def _whole_text(self, text: Any) -> str | None:
+        if isinstance(text, str):
+            self._text = (self._text or "") + text if self._incremental else text
+        return self._text
 
     def _new(self, ids: Any) -> list[int]:
         if not isinstance(ids, list) or not all(type(token) is int for token in ids):

@@ -18,13 +18,14 @@ from typing import Any, NoReturn
 from . import environment, hardware, memory, pins, supervisor
 from .child import Child
 from .events import Events
+from .exchange import Asked
 from .failure import RunnerError, Terminated
 from .free_port import free_port
 from .log_tail import log_tail
 from .server_arguments import flags
 from .server_death import died
 from .serving_run import Run
-from .serving_spec import ServingSpec, readiness_prompt
+from .serving_spec import ServingSpec, readiness
 from .serving_steps import steps
 
 LAUNCH = (sys.executable, "-m", "sglang.launch_server")
@@ -53,12 +54,12 @@ def supervise(run: Run, launch: Sequence[str]) -> int:
     try:
         for number in ENDING:
             signal.signal(number, _terminate)
-        prompt = readiness_prompt(run.spec.loads)
+        ready = readiness(run.spec)
         found = hardware.probe()
         pins.check(pins.before_import(run.spec, found.vlen_bits), run.events)
         environ = environment.of_server(run.spec, os.environ, environment.sglang_model_files())
         run.port = free_port(run.spec.port)
-        return asyncio.run(serve(run, [*launch, *flags(run.spec.server_args, run.port)], environ, found, prompt))
+        return asyncio.run(serve(run, [*launch, *flags(run.spec.server_args, run.port)], environ, found, ready))
     except BaseException as error:
         return tell(run, error)
 
@@ -67,16 +68,14 @@ def _terminate(number: int, _: object) -> NoReturn:
     raise Terminated(number)
 
 
-async def serve(
-    run: Run, argv: list[str], environ: dict[str, str], found: hardware.Hardware, prompt: tuple[int, ...]
-) -> int:
+async def serve(run: Run, argv: list[str], environ: dict[str, str], found: hardware.Hardware, ready: Asked) -> int:
     """Start the server, go through the steps, end the server. The exit code."""
     stopped_by = end_on_signals()
     server = Child(argv, environ=environ, log=run.log)
     try:
         run.emulated = memory.emulated(server.pid)
         run.events.write("process_start", t_ns=server.started_ns, **run.start_fields(server))
-        await unless_it_dies(run, server, steps(run, server, environ, found, prompt))
+        await unless_it_dies(run, server, steps(run, server, environ, found, ready))
         code = 1 if run.failed else 0
     except BaseException as error:
         code = tell(run, Terminated(stopped_by[0]) if stopped_by else error)

@@ -9,7 +9,7 @@ from typing import Any
 
 from . import spec as specs
 from .arrivals import Arrivals
-from .exchange import Request
+from .exchange import Asked, Request
 from .failure import SpecError
 
 READY = "ready"
@@ -23,7 +23,7 @@ class Load:
     measured: bool
     concurrency: int | None
     arrivals: Arrivals | None
-    requests: tuple[Request, ...]
+    requests: tuple[Asked, ...]
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class CrossCheck:
 @dataclass(frozen=True)
 class ServingSpec(specs.Common):
     """One server. `server_args` are all fields of SGLang's ServerArgs that it is given, but host and port; `port` None:
-    a free one.
+    a free one. `ready` is the request of the first generation, None where it is made from the loads.
     """
 
     server_args: Mapping[str, Any]
@@ -60,6 +60,7 @@ class ServingSpec(specs.Common):
     loads: tuple[Load, ...]
     limits: Limits
     cross_check: CrossCheck | None
+    ready: Asked | None = None
 
     @property
     def out(self) -> Path:
@@ -74,28 +75,47 @@ def load(path: str) -> ServingSpec:
 
 def parse(document: Mapping[str, Any]) -> ServingSpec:
     """A ServingSpec from its JSON document. Raises SpecError (meaning), KeyError, TypeError or ValueError (form)."""
-    limits, check = document["timeouts_s"], document.get("cross_check")
+    check = document.get("cross_check")
     common = specs.common(document)
     spec = ServingSpec(
         **common,
-        server_args=dict(document["server_args"]),
-        port=None if document["port"] is None else int(document["port"]),
+        **of_the_server(document),
         loads=tuple(_load(one, common["output_len"]) for one in document["loads"]),
-        limits=Limits(*(float(limits[name]) for name in ("startup", "compile", "request", "shutdown"))),
         cross_check=None
         if check is None
         else CrossCheck(*(int(check[name]) for name in ("requests", "concurrency", "input_len", "output_len", "seed"))),
     )
-    problems = list(_problems(spec))
+    return checked(spec, "serving")
+
+
+def of_the_server(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that do not depend on what the server is asked. Raises as `parse`."""
+    limits = document["timeouts_s"]
+    return {
+        "server_args": dict(document["server_args"]),
+        "port": None if document["port"] is None else int(document["port"]),
+        "limits": Limits(*(float(limits[name]) for name in ("startup", "compile", "request", "shutdown"))),
+    }
+
+
+def checked(spec: ServingSpec, kind: str) -> ServingSpec:
+    """The spec. Raises SpecError where this runner cannot do what it says."""
+    problems = [*specs.problems_of(spec, kind), *_problems(spec)]
     if problems:
         raise SpecError("; ".join(problems))
     return spec
 
 
+def readiness(spec: ServingSpec) -> Asked:
+    """The request of the first generation. Raises SpecError."""
+    return spec.ready or Request(READY, readiness_prompt(spec.loads), spec.output_len)
+
+
 def readiness_prompt(loads: tuple[Load, ...]) -> tuple[int, ...]:
     """A prompt of the full shape that no load has: the first one, turned until it is another. Raises SpecError."""
-    taken = {tuple(request.input_ids) for one in loads for request in one.requests}
-    first = tuple(loads[0].requests[0].input_ids)
+    taken = {request.prompt for one in loads for request in one.requests}
+    asked = loads[0].requests[0]
+    first = asked.prompt if isinstance(asked, Request) else ()
     for turn in range(1, len(first)):
         turned = first[turn:] + first[:turn]
         if turned not in taken:
@@ -121,14 +141,14 @@ def _load(document: Mapping[str, Any], output_len: int) -> Load:
 
 
 def _problems(spec: ServingSpec) -> Iterator[str]:
-    yield from specs.problems_of(spec, "serving")
     names = [one.name for one in spec.loads]
     if not names or len({*names, READY}) != len(names) + 1:
         yield f"loads need names of their own, other than {READY}: {', '.join(names) or 'there are none'}"
     ids = [request.id for one in spec.loads for request in one.requests]
     if len(set(ids)) != len(ids):
         yield "two requests have the same id"
-    prompts = [tuple(request.input_ids) for one in spec.loads for request in one.requests]
+    prompts = [request.prompt for one in spec.loads for request in one.requests]
+    prompts += [] if spec.ready is None else [spec.ready.prompt]
     if len(set(prompts)) != len(prompts):
         yield "two requests have the same prompt: a result would be measured, not its computation"
     if not all(prompts):

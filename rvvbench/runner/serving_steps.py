@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from . import client, cross_check, environment, memory, pins, server_info, server_processes
 from .child import Child
-from .exchange import Outcome, Request, Timeouts
+from .exchange import Asked, Outcome, Timeouts
 from .failure import RunnerError, ServingFailed
 from .hardware import Hardware
 from .http_get import get
@@ -21,10 +21,10 @@ _CONNECT_S = 10.0
 _MOMENT_S = 1.0
 
 
-async def steps(run: Run, server: Child, environ: Mapping[str, str], found: Hardware, prompt: tuple[int, ...]) -> None:
-    """All of them. `environ` is the server's; `prompt` that of the first generation."""
+async def steps(run: Run, server: Child, environ: Mapping[str, str], found: Hardware, ready: Asked) -> None:
+    """All of them. `environ` is the server's; `ready` is the request of the first generation."""
     await start_up(run, server)
-    await first_generation(run, server, prompt)
+    await first_generation(run, server, ready)
     scheduler = await prove(run, environ, found)
     roles = server_processes.roles(server.pid, scheduler)
     run.workers = {pid: role for pid, role in roles.items() if role in server_processes.WORKERS}
@@ -55,7 +55,7 @@ async def start_up(run: Run, server: Child) -> None:
     run.came("server_listening", server)
 
 
-async def first_generation(run: Run, server: Child, prompt: tuple[int, ...]) -> None:
+async def first_generation(run: Run, server: Child, ready: Asked) -> None:
     """Wait until SGLang's own start-up request is done, then generate once: only that proves a server to be ready."""
     run.phase, limit_s = "compile", run.spec.limits.compile_s
     listening_s = server.age_s()
@@ -68,7 +68,7 @@ async def first_generation(run: Run, server: Child, prompt: tuple[int, ...]) -> 
         said = f"/health answered {status}, not 200, for {limit_s:g} s (timeouts_s.compile)"
         raise ServingFailed("not-ready", said) from None
     left_s = max(_POLL_S, limit_s - (server.age_s() - listening_s))
-    load = Load(READY, False, 1, None, (Request(READY, prompt, run.spec.output_len),))
+    load = Load(READY, False, 1, None, (ready,))
     failed = failure(load, await _send(run, load, left_s))
     if failed is not None:
         if failed.type == "compile-timeout":

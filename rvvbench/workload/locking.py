@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,12 +10,13 @@ from rvvbench.errors import RvvbenchError
 from rvvbench.image import relock
 from rvvbench.image.recipe import load_recipe
 from rvvbench.manifest.drift import Drift
-from rvvbench.manifest.lock import Lock, LockedBuild, LockedGit, LockedImage, LockedModel, LockFile
+from rvvbench.manifest.lock import Lock, LockedBuild, LockedGit, LockedImage, LockFile
 from rvvbench.progress import Progress
 from rvvbench.provide.stack_wheels import Source
 
 ResolveBranch = Callable[[str, str], str]
 ResolveFiles = Callable[[str, str], Mapping[str, str]]
+ResolveNamedFiles = Callable[[str, str, Collection[str]], Mapping[str, str]]
 RECIPES = ("runtime", "toolchain")
 
 
@@ -81,12 +82,14 @@ def resolve_online(
     *,
     branch: ResolveBranch,
     files: ResolveFiles,
+    dataset_files: ResolveNamedFiles,
     update: bool,
     progress: Progress,
 ) -> tuple[Lock, list[Unresolved]]:
     """Fill in every null; with `update`, ask again for commits that are known. What cannot be reached stays as it is.
 
-    `branch(url, branch)` gives a 40-hex commit, `files(repo, revision)` gives file -> sha256; both raise RvvbenchError.
+    `branch(url, branch)` gives a 40-hex commit, `files(repo, revision)` of a model and `dataset_files(repo, revision,
+    names)` give file -> sha256; all raise RvvbenchError.
     """
     unresolved: list[Unresolved] = []
     git: dict[str, LockedGit] = {}
@@ -100,17 +103,21 @@ def resolve_online(
             git[name] = pin.model_copy(update={"commit": commit, "builds": pin.builds if commit == pin.commit else {}})
         except RvvbenchError as error:
             unresolved.append(Unresolved(f"git {name}", error.cause))
-    models: dict[str, LockedModel] = {}
-    for name, model in lock.models.items():
-        models[name] = model
-        if model.files and None not in model.files.values():
-            continue
-        progress.phase(f"{name}: files of {model.repo}")
-        try:
-            models[name] = model.model_copy(update={"files": dict(sorted(files(model.repo, model.revision).items()))})
-        except RvvbenchError as error:
-            unresolved.append(Unresolved(f"model {name}", error.cause))
-    return lock.model_copy(update={"git": git, "models": models}), unresolved
+    models, datasets = dict(lock.models), dict(lock.datasets)
+    for kind, entries in (("model", models), ("dataset", datasets)):
+        for name, entry in entries.items():
+            if entry.files and None not in entry.files.values():
+                continue
+            progress.phase(f"{name}: files of {entry.repo}")
+            try:
+                if kind == "model":
+                    found = files(entry.repo, entry.revision)
+                else:
+                    found = dataset_files(entry.repo, entry.revision, entry.files)
+                entries[name] = entry.model_copy(update={"files": dict(sorted(found.items()))})
+            except RvvbenchError as error:
+                unresolved.append(Unresolved(f"{kind} {name}", error.cause))
+    return lock.model_copy(update={"git": git, "models": models, "datasets": datasets}), unresolved
 
 
 def moved_branches(lock_file: LockFile, branch: ResolveBranch) -> tuple[list[Drift], list[Unresolved]]:

@@ -12,7 +12,7 @@ from rvvbench import project
 from rvvbench.engine.service import Engine
 from rvvbench.errors import EnvironmentLacks, ManifestError
 from rvvbench.manifest.lock import LockFile
-from rvvbench.manifest.models import DebianSource, GitSource, Stack, Variant, WheelSource
+from rvvbench.manifest.models import DebianSource, Eval, GitSource, Stack, Variant, WheelSource
 from rvvbench.manifest.resolve import Resolved, resolved_commit
 from rvvbench.manifest.source import Document
 from rvvbench.progress import Progress
@@ -24,12 +24,14 @@ from rvvbench.provide.checkpoint import (
     ensure_synthetic,
     ensure_w8a8,
 )
+from rvvbench.provide.dataset import TaskData, ensure_dataset
 from rvvbench.provide.kernels import Build, KernelWheel, build_kernels
 from rvvbench.provide.plugin import PluginWheel, build_plugin
 from rvvbench.provide.quantise import ALGORITHM as W8A8
 from rvvbench.provide.site import Wheel, ensure_site, first_on_path
 from rvvbench.provide.stack_wheels import DISTRIBUTIONS, Source, StackBuild, StackWheel, find_stack_wheel
 from rvvbench.target.select import Target, host_arch
+from rvvbench.workload import gsm8k
 from rvvbench.workload.images import UsedImage, use_image
 
 
@@ -39,7 +41,7 @@ class Provision:
 
     `w8a8` is the quantised form of `checkpoint`, None where no variant computes with it; `w8a8_pinned` tells whether
     the manifest has its hashes. `unlocked_files` are those of the checkpoint whose hash is recorded but stands in no
-    lock.
+    lock. `data` is a task's.
     """
 
     image: UsedImage
@@ -51,6 +53,7 @@ class Provision:
     stack_wheels: tuple[StackWheel, ...] = ()
     w8a8: CheckpointDir | None = None
     w8a8_pinned: bool = False
+    data: TaskData | None = None
 
     def checkpoint_of(self, variant: Variant) -> CheckpointDir:
         """The checkpoint that `variant` loads."""
@@ -81,6 +84,9 @@ class Provision:
             notes.append(
                 f"checkpoint_w8a8: nothing pins its files; recorded is what {W8A8} made of the checkpoint's files"
             )
+        if self.data is not None and self.data.unlocked:
+            files = ", ".join(self.data.unlocked)
+            notes.append(f"data set: {files}: no hash in the lock; recorded is that of the download (rvvbench lock)")
         return notes
 
     def pins(self) -> dict[str, Any]:
@@ -114,11 +120,25 @@ class Provision:
                 }
                 for wheel in self.stack_wheels
             }
+        if self.data is not None:
+            pins["dataset"] = self.data.pins()
         return pins
 
 
-def provide(resolved: Resolved, target: Target, engine: Engine, *, state_dir: Path, progress: Progress) -> Provision:
-    """Verify the image, obtain the checkpoint, build what is ours. Raises before a run if a pin does not hold."""
+def provide(
+    resolved: Resolved,
+    target: Target,
+    engine: Engine,
+    *,
+    state_dir: Path,
+    progress: Progress,
+    data: TaskData | None = None,
+) -> Provision:
+    """Verify the image, obtain checkpoint and data set, build what is ours. Raises before a run if a pin does not hold.
+
+    `data` is what a task is to take instead of the data set that its manifest pins.
+    """
+    data = data or _dataset(resolved, state_dir, progress)
     progress.phase("image")
     image = use_image(resolved.lock, resolved.stack.image, target.arch, engine=engine, state_dir=state_dir)
     check_stack(resolved, image)
@@ -139,8 +159,18 @@ def provide(resolved: Resolved, target: Target, engine: Engine, *, state_dir: Pa
             # The image has a PyTorch and an SGLang of its own.
             wheels = [*built, first_on_path(state_dir / "wheels" / "first"), *wheels]
         sites[variant.name] = ensure_site(wheels, state_dir / "sites", progress.line)
-    unlocked = unlocked_files(resolved, checkpoint)
-    return Provision(image, checkpoint, plugin, kernels, sites, unlocked, built, w8a8, w8a8_pins(resolved) is not None)
+    return Provision(
+        image,
+        checkpoint,
+        plugin,
+        kernels,
+        sites,
+        unlocked_files(resolved, checkpoint),
+        built,
+        w8a8,
+        w8a8_pins(resolved) is not None,
+        data,
+    )
 
 
 def git_sources(stack: Stack, places: Document, lock: LockFile) -> list[Source]:
@@ -282,6 +312,25 @@ def w8a8_checkpoint(resolved: Resolved, checkpoint: CheckpointDir, progress: Pro
 def _told(progress: Progress) -> Callable[[int, int], None]:
     """Tells of bytes done and bytes in all."""
     return lambda done, total: progress.line(f"{done / 1e6:,.0f} of {total / 1e6:,.0f} MB")
+
+
+def _dataset(resolved: Resolved, state_dir: Path, progress: Progress) -> TaskData | None:
+    """The pinned data of a task, known to be enough for it; None where there is no task."""
+    workload, dataset, lock = resolved.experiment.workload, resolved.dataset, resolved.lock
+    if not isinstance(workload, Eval) or dataset is None:
+        return None
+    progress.phase(f"data set {dataset.title}")
+    data = ensure_dataset(
+        dataset.hub.repo,
+        dataset.hub.revision,
+        (dataset.splits.train, dataset.splits.test),
+        lock.lock.datasets[dataset.name].files,
+        state_dir / "datasets" / f"{dataset.name}-hub-{dataset.hub.revision[:12]}",
+        progress=lambda done, total: progress.line(f"{done / 1e6:,.1f} of {total / 1e6:,.1f} MB"),
+        where=lambda name: lock.document.where(("datasets", dataset.name, "files", name)),
+    )
+    gsm8k.task(data, workload.shots, workload.questions)
+    return data
 
 
 def _checkpoint(resolved: Resolved, state_dir: Path, progress: Progress) -> CheckpointDir:

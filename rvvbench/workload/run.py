@@ -7,17 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rvvbench.engine.service import Engine
-from rvvbench.manifest.models import OneBatch
+from rvvbench.manifest.models import Eval, OneBatch
 from rvvbench.manifest.resolve import Resolved
 from rvvbench.observe.conditions import snapshot
 from rvvbench.observe.machine import machine_facts
 from rvvbench.progress import Progress
+from rvvbench.provide.dataset import TaskData
 from rvvbench.record.build import build_record
 from rvvbench.record.events import read_events
 from rvvbench.record.schema import Record
 from rvvbench.record.schema import Target as RecordTarget
 from rvvbench.record.store import RecordStore
 from rvvbench.target.select import Target, environment
+from rvvbench.workload.evaluation import EvalJob
 from rvvbench.workload.fit import check_memory
 from rvvbench.workload.job import Job, Measured
 from rvvbench.workload.observation import Observer
@@ -37,11 +39,14 @@ class Finished:
     run_dir: Path
 
 
-def job_of(resolved: Resolved, target: Target, pins: Pins) -> Job:
-    """The job that the experiment's workload is."""
+def job_of(resolved: Resolved, target: Target, pins: Pins, data: TaskData | None = None) -> Job:
+    """The job that the experiment's workload is; a task needs its `data`."""
     workload = resolved.experiment.workload
     if isinstance(workload, OneBatch):
         return OneBatchJob(resolved, target, pins, workload)
+    if isinstance(workload, Eval):
+        assert data is not None
+        return EvalJob(resolved, target, pins, workload, data)
     return ServingJob(resolved, target, pins, workload)
 
 
@@ -74,7 +79,7 @@ def run(
     experiment = resolved.experiment
     run_dir = state_dir / "runs" / run_id
     run_dir.mkdir(parents=True)
-    job = job_of(resolved, target, pins_of(provision))
+    job = job_of(resolved, target, pins_of(provision), provision.data)
     place = Place(resolved, target, provision, engine, progress)
     observer = Observer.for_run(target.kind, interval_s=max(experiment.sample_interval_s, 1.0))
     measured: dict[str, list[Measured]] = {variant.name: [] for variant in resolved.variants}

@@ -100,19 +100,10 @@ class ServingJob:
 
     def spec(self, variant: Variant, identity: Identity) -> dict[str, Any]:
         """The spec of one fresh server and its loads, as JSON data."""
-        limits = self.resolved.experiment.timeouts_s
         cross_check = self.workload.cross_check
         return {
-            **process_spec("serving", self.resolved, self.target, variant, self.pins, identity),
-            "server_args": self.server_args(variant),
-            "port": None,
+            **self.server_spec("serving", variant, identity),
             "loads": self._loads(),
-            "timeouts_s": {
-                "startup": limits.startup,
-                "compile": limits.compile,
-                "request": limits.request,
-                "shutdown": SHUTDOWN_S,
-            },
             "cross_check": None
             if cross_check is None
             else {
@@ -121,6 +112,21 @@ class ServingJob:
                 "input_len": self.workload.input_len,
                 "output_len": self.workload.output_len,
                 "seed": self.workload.seed,
+            },
+        }
+
+    def server_spec(self, kind: str, variant: Variant, identity: Identity) -> dict[str, Any]:
+        """The fields of a spec that are of the server, whatever it is asked."""
+        limits = self.resolved.experiment.timeouts_s
+        return {
+            **process_spec(kind, self.resolved, self.target, variant, self.pins, identity),
+            "server_args": self.server_args(variant),
+            "port": None,
+            "timeouts_s": {
+                "startup": limits.startup,
+                "compile": limits.compile,
+                "request": limits.request,
+                "shutdown": SHUTDOWN_S,
             },
         }
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rvvbench.manifest.models import Variant
+from rvvbench.manifest.models import Eval, Variant
 from rvvbench.manifest.packing import packing
 from rvvbench.manifest.resolve import Resolved
 from rvvbench.manifest.routing import Route
@@ -118,6 +118,7 @@ def heading_of(resolved: Resolved, **of_its_kind: Any) -> Heading:
 def seeded_prompts(resolved: Resolved, first: int, count: int) -> list[list[int]]:
     """Prompts `first` to `first + count - 1` of the workload's seed: [count, input_len] token ids."""
     workload, config = resolved.experiment.workload, resolved.model.config
+    assert not isinstance(workload, Eval)  # asks in words
     vocabulary, barred = int(config["vocab_size"]), special_ids(config)
     return [
         seeded_token_ids(workload.seed, first + index, workload.input_len, vocabulary, barred) for index in range(count)

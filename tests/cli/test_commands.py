@@ -29,6 +29,7 @@ COMMANDS = [
     ["build"],
     ["run"],
     ["serve"],
+    ["eval", "gsm8k"],
     ["verify"],
     ["image", "build"],
     ["image", "list"],
@@ -166,6 +167,49 @@ def test_the_help_of_serve_says_what_is_the_default(
     assert "Serving experiments run too" in " ".join(capsys.readouterr().out.split())
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--data", "none.jsonl"], "there is no such file or folder"),
+        (["--data", "few.jsonl", "--questions", "3"], "few.jsonl has 2 behind its first 8, the examples"),
+        (["--data", "few.jsonl", "--questions", "2", "--set", "workload.shots=9"], "few.jsonl has 1 behind"),
+        (["--data", "damaged.jsonl"], "damaged.jsonl:2"),
+        (["--data", "unanswered.jsonl", "--questions", "2"], "unanswered.jsonl, question 2"),
+        (["llama-serve"], "llama-serve is not this task: its workload is serving"),
+        (["--questions", "2", "--concurrency", "3"], "2 questions (workload.questions) never are 3 at once"),
+    ],
+)
+def test_what_cannot_be_evaluated_is_said_before_anything_starts(
+    arguments: list[str],
+    said: str,
+    tmp_path: Path,
+    manifests: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lines = [json.dumps({"question": f"{index}?", "answer": f"#### {index}"}) for index in range(10)]
+    (tmp_path / "few.jsonl").write_text("\n".join(lines))
+    (tmp_path / "damaged.jsonl").write_text(f"{lines[0]}\n{{")
+    last = json.dumps({"question": "?", "answer": "nobody knows"})
+    (tmp_path / "unanswered.jsonl").write_text("\n".join([*lines[:9], last]))
+    monkeypatch.chdir(tmp_path)
+    assert call(monkeypatch, "eval", "gsm8k", *arguments, "--target", "host") == 2
+    assert said in " ".join(capsys.readouterr().err.split())
+
+
+def test_show_of_a_task_names_its_data_and_its_paths_at_any_number_of_rows(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(monkeypatch, "show", "llama-gsm8k") == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "data set openai/gsm8k at e53f048856ff4f594e959d75785d2c2d37b678ee" in said
+    assert "gsm8k lm_head any packed any packed by the variant" in said
+    assert call(monkeypatch, "show", "llama-gsm8k", "--json") == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["pins"]["dataset"]["repo"] == "openai/gsm8k"
+    assert {line["m"] for line in data["routing"]["torch-native"]} == {None}
+
+
 def test_a_typo_in_a_manifest_exits_with_2_at_the_right_line(
     manifests: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -214,7 +258,7 @@ def test_a_stack_with_unresolved_commits_is_refused_before_anything_starts(
 def test_list_knows_every_kind(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert call(monkeypatch, "list", "--json") == 0
     found = json.loads(capsys.readouterr().out)
-    assert set(found) == {"experiments", "models", "stacks", "boards", "variants", "records"}
+    assert set(found) == {"experiments", "models", "datasets", "stacks", "boards", "variants", "records"}
     assert "llama-one-batch" in [entry["name"] for entry in found["experiments"]]
 
 
@@ -240,6 +284,8 @@ def test_the_replay_command_names_every_variant_and_setting() -> None:
         "rvvbench run x --target host --variant a,b,c --set 'title=a b' --set weights=synthetic"
     )
     assert Order("serve", "x", "auto").replay("host") == "rvvbench serve x --target host"
+    task = Order("eval gsm8k", "x", "auto", (), ("workload.questions=3",), ("--data", "a b.jsonl"))
+    assert task.replay("host") == "rvvbench eval gsm8k x --target host --data 'a b.jsonl' --set workload.questions=3"
 
 
 def test_options_that_stand_for_settings_are_replayed_as_settings() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 from rvvbench.errors import EnvironmentLacks
@@ -44,12 +45,29 @@ def test_online_resolution_fills_nulls_and_says_what_stays_null(manifests: Path)
     def files(repo: str, revision: str) -> dict[str, str]:
         return {"config.json": "c" * 64}
 
+    def dataset_files(repo: str, revision: str, names: Collection[str]) -> dict[str, str]:
+        return dict.fromkeys(names, "d" * 64)
+
     lock = updated(load_lock(manifests).lock, wanted(manifests))
-    fresh, unresolved = resolve_online(lock, branch=branch, files=files, update=False, progress=Silent())
+    fresh, unresolved = resolve_online(
+        lock, branch=branch, files=files, dataset_files=dataset_files, update=False, progress=Silent()
+    )
     assert fresh.git["upstream-branches/sglang"].commit == COMMIT
     assert fresh.git["upstream-branches/pytorch"].commit is None
     assert [item.what for item in unresolved] == ["git upstream-branches/pytorch"]
     assert fresh.models["llama-3.2-1b"].files == {"config.json": "c" * 64}
+    assert list(fresh.datasets["gsm8k"].files.values()) == ["d" * 64] * 2
+
+
+def test_a_data_set_of_another_revision_or_with_other_files_is_drift(manifests: Path) -> None:
+    path = manifests / "datasets" / "gsm8k.yaml"
+    for old, new in (("e53f0488", "00000000"), ("main/test-", "main/other-")):
+        text = path.read_text()
+        path.write_text(text.replace(old, new))
+        assert ("changed", "dataset gsm8k") in kinds(manifests)
+        lock_file = load_lock(manifests)
+        save_lock(lock_file.path, updated(lock_file.lock, wanted(manifests)))
+        assert ("unresolved", "dataset gsm8k") in kinds(manifests)
 
 
 def test_a_branch_that_moved_on_is_found_at_its_line(manifests: Path) -> None:

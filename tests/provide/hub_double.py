@@ -17,7 +17,9 @@ def blob_id(content: bytes) -> str:
 
 @dataclass
 class HubDouble:
-    """One repository at one revision. `served` replaces content on the wire; `sha` is what the revision resolves to."""
+    """One repository at one revision, of a model or of data (`space` "datasets"). `served` replaces content on the
+    wire; `sha` is what the revision resolves to.
+    """
 
     repo: str
     revision: str
@@ -27,6 +29,7 @@ class HubDouble:
     endpoint: str = ""
     served: dict[str, bytes] = field(default_factory=dict)
     requests: list[str] = field(default_factory=list)
+    space: str = "models"
 
     def start(self) -> None:
         """Serve at `endpoint` until `stop`."""
@@ -64,7 +67,8 @@ class HubDouble:
             request.wfile.write(body)
 
     def respond(self, path: str, authorization: str | None) -> tuple[int, dict[str, str], bytes]:
-        api, files = f"/api/models/{self.repo}/", f"/{self.repo}/resolve/"
+        place = "" if self.space == "models" else f"/{self.space}"
+        api, files = f"/api/{self.space}/{self.repo}/", f"{place}/{self.repo}/resolve/"
         if not path.startswith((api, files)):
             return 404, {"X-Error-Code": "RepoNotFound"}, b"{}"
         sha = self.sha or self.revision
@@ -87,7 +91,7 @@ class HubDouble:
         return 200, {"ETag": f'"{etag}"', "X-Repo-Commit": sha}, self.served.get(name, self.files[name])
 
     def large(self, name: str) -> bool:
-        return name.endswith(".safetensors")
+        return name.endswith((".safetensors", ".parquet"))
 
     def sha256(self, name: str) -> str:
         return hashlib.sha256(self.files[name]).hexdigest()

@@ -46,7 +46,12 @@ def test_locking_again_keeps_a_build_as_long_as_its_commit() -> None:
     assert updated(locked(), want).git[NAME].builds == {"riscv64": BUILD}
     for commit, builds in ((COMMIT, {"riscv64": BUILD}), (NEXT, {})):
         fresh, _ = resolve_online(
-            locked(), branch=lambda url, name, c=commit: c, files=lambda *_: {}, update=True, progress=Silent()
+            locked(),
+            branch=lambda url, name, c=commit: c,
+            files=lambda *_: {},
+            dataset_files=lambda *_: {},
+            update=True,
+            progress=Silent(),
         )
         assert fresh.git[NAME].builds == builds
 

@@ -100,5 +100,5 @@ def test_what_cannot_be_reached_stays_null_and_is_said(manifests: Path, reposito
     hub.stop()
     code, said = lock(manifests, hub)
     assert code == 0
-    assert said.count("still null") == 3
+    assert said.count("still null") == 4
     assert {pin.commit for pin in load_lock(manifests).lock.git.values()} == {None}

@@ -129,7 +129,7 @@ def test_a_record_pins_the_wheels_and_a_stack_without_them_has_no_such_pin(
     monkeypatch.setattr(provision, "find_stack_wheel", lambda build, source: wheel(source.part))
     found = built_wheels(resolved(manifests), BUILD)
     image: Any = SimpleNamespace(ref=SimpleNamespace(name="n", arch="a", digest="d"), packages={})
-    checkpoint: Any = SimpleNamespace(kind="hub", files={})
+    checkpoint: Any = SimpleNamespace(kind="hub", files={}, sha256s={})
     plugin: Any = SimpleNamespace(version="1", sha256="s")
     pins = Provision(image, checkpoint, plugin, None, {}, (), found).pins()
     assert pins["built"]["pytorch"] == {

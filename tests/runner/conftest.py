@@ -80,3 +80,18 @@ def serving_document(document: dict[str, Any]) -> dict[str, Any]:
         "timeouts_s": {"startup": 10, "compile": 10, "request": 10, "shutdown": 5},
         "cross_check": None,
     }
+
+
+@pytest.fixture
+def eval_document(serving_document: dict[str, Any]) -> dict[str, Any]:
+    """The spec of a task of two questions."""
+    for name in ("loads", "cross_check"):
+        del serving_document[name]
+    requests = [{"id": f"q{index}", "prompt": f"Question: {index}?\nAnswer:"} for index in range(2)]
+    return {
+        **serving_document,
+        "kind": "eval",
+        "load": {"name": "gsm8k", "concurrency": 1, "requests": requests},
+        "ready_prompt": "Question: ready?\nAnswer:",
+        "stop": ["Question:"],
+    }

@@ -1,6 +1,7 @@
 """A server that looks like SGLang's from outside: /health, /server_info and /generate, and the ways in which one fails.
 
-`FAKE` in its environment is what it does: see the tests. Prompts that start with 13 are answered by a failure.
+`FAKE` in its environment is what it does: see the tests. Prompts that start with 13, or words that start with a
+carriage return, are answered by a failure. The answer to words is " 1 2 3", as long as it may be.
 """
 
 from __future__ import annotations
@@ -61,7 +62,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        unlucky = body["input_ids"][0] == UNLUCKY
+        words = "text" in body
+        asked = list(body["text"].encode()) if words else body["input_ids"]
+        unlucky = asked[0] == UNLUCKY
         if BEHAVIOUR == "never generates":
             threading.Event().wait()
         if unlucky and BEHAVIOUR == "dies":
@@ -79,10 +82,12 @@ class Handler(BaseHTTPRequestHandler):
         for count in range(1, wanted + 1):
             with LOCK:
                 calls["qkv_proj"] += 1
-            meta = {"prompt_tokens": len(body["input_ids"]), "completion_tokens": count, "cached_tokens": 0}
+            meta = {"prompt_tokens": len(asked), "completion_tokens": count, "cached_tokens": 0}
             finish = {"type": "length", "length": wanted} if count == wanted else None
             first = count - 1 if "--incremental-streaming-output" in sys.argv else 0
-            self.event({"output_ids": list(range(first, count)), "meta_info": {**meta, "finish_reason": finish}})
+            text = {"text": "".join(f" {one + 1}" for one in range(first, count))} if words else {}
+            ids = list(range(first, count))
+            self.event({**text, "output_ids": ids, "meta_info": {**meta, "finish_reason": finish}})
             if unlucky and BEHAVIOUR in ("hangs", "hangs, stubborn", "worker dies"):
                 print("hanging", flush=True)
                 threading.Event().wait()

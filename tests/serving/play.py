@@ -48,7 +48,7 @@ def play(
     concurrency: int = 1,
     arrivals: client.Arrivals | None = None,
     incremental: bool = False,
-    asked: Sequence[client.Request] | None = None,
+    asked: Sequence[client.Request | client.TextRequest] | None = None,
 ) -> Played:
     """A closed loop, or an open one where there are `arrivals`; one load, "measured"."""
     server = ScriptedServer(script)

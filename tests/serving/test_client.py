@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from rvvbench.runner.failure import NotWritten
 from rvvbench.runner.loop_lag import LoopLag
 
 from .play import TIMEOUTS, Played, ask, play
-from .scripted_server import HEAD, LAST, Script, ScriptedServer, answer, framed, generated, message
+from .scripted_server import DONE, HEAD, LAST, Script, ScriptedServer, answer, framed, generated, message
 from .virtual_time import START_NS, VirtualLoop, clock, run
 
 SECOND = 10**9
@@ -39,6 +40,32 @@ def test_the_request_on_the_wire_asks_for_greedy_tokens_past_any_end(tmp_path: P
             "stream": True,
         }
     ]
+
+
+def test_words_are_asked_for_greedily_up_to_a_stop_and_their_answer_is_the_last_text(tmp_path: Path) -> None:
+    finish = {"type": "stop", "matched": "Question:"}
+    said = [{**generated([5]), "text": " Eigh"}, {**generated([5, 6], finish_reason=finish), "text": " Eighteen."}]
+    script = Script([(1000, HEAD + message(said[0])), (2000, message(said[1]) + DONE + LAST)])
+    asked = client.TextRequest("q0", "Question: ä?\nAnswer:", 8, ("Question:",))
+    played = play(tmp_path, lambda _: script, asked=[asked])
+    assert played.server.asked == [
+        {
+            "text": "Question: ä?\nAnswer:",
+            "sampling_params": {"max_new_tokens": 8, "temperature": 0, "stop": ["Question:"]},
+            "stream": True,
+        }
+    ]
+    (answer,) = played.named("answer")
+    assert (answer["text"], answer["completion_tokens"], answer["finish_reason"]) == (" Eighteen.", 2, finish)
+    assert answer["prompt_sha256"] == hashlib.sha256("Question: ä?\nAnswer:".encode()).hexdigest()
+    (request,) = played.requests
+    assert (request.problems, request.input_tokens, request.tokens) == ((), None, 2)
+
+
+def test_an_answer_without_any_text_says_so(tmp_path: Path) -> None:
+    played = play(tmp_path, lambda _: answer(QUICK), asked=[client.TextRequest("q0", "a", 2)])
+    assert [event["text"] for event in played.named("answer")] == [None]
+    assert not play(tmp_path, lambda _: answer(QUICK), output_len=2).named("answer")
 
 
 def test_each_chunk_is_an_event_with_the_time_of_its_arrival(tmp_path: Path) -> None:

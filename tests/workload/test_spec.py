@@ -10,27 +10,30 @@ import pytest
 from rvvbench import project
 from rvvbench.manifest.models import Variant
 from rvvbench.manifest.resolve import Resolved, resolve
+from rvvbench.provide.dataset import Entry, TaskData
 from rvvbench.record.build import build_record
 from rvvbench.record.schema import Image, Record
 from rvvbench.record.schema import Target as RecordTarget
 from rvvbench.record.verify import verify
+from rvvbench.runner import eval_spec, serving_spec
 from rvvbench.runner.environment import recorded
 from rvvbench.runner.sglang_batch import server_arguments
 from rvvbench.runner.spec import parse
 from rvvbench.target.select import Target, environment
 from rvvbench.workload.one_batch import OneBatchJob
 from rvvbench.workload.run import job_of
-from rvvbench.workload.serving import ServingJob
 from rvvbench.workload.spec import Identity, Pins, variant_environment
 
 EMULATED = Target("emulated", "riscv64", emulated=True)
 HOST = Target("host", "amd64", emulated=False)
 PINS = Pins({"model.safetensors": "a" * 64}, "b" * 64, {"model.safetensors": "d" * 64})
 IDENTITY = Identity("r", "r/none", 0)
+ENTRIES = tuple(Entry(f"How many are {index}?", f"#### {index}") for index in range(100))
+DATA = TaskData("local", ENTRIES, ENTRIES, ("train.jsonl", "d" * 64), ("test.jsonl", "e" * 64))
 
 
 def job(name: str, target: Target, pins: Pins = PINS) -> Any:
-    return job_of(resolve(project.manifests_dir(), name, target.kind), target, pins)
+    return job_of(resolve(project.manifests_dir(), name, target.kind), target, pins, DATA)
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +71,7 @@ def test_a_row_expects_kernels_only_where_the_variant_uses_them(one_batch: OneBa
     assert (kernels.ops["decode_attention_cpu"], kernels.ops["rmsnorm_cpu"]) == (14, 8)
 
 
-@pytest.mark.parametrize("name", ["llama-one-batch", "llama-serve"])
+@pytest.mark.parametrize("name", ["llama-one-batch", "llama-serve", "llama-gsm8k"])
 def test_only_a_w8a8_variant_is_given_and_expected_to_have_the_quantised_checkpoint(name: str) -> None:
     made = job(name, HOST)
     kernels = made.resolved.variants[1]
@@ -81,7 +84,7 @@ def test_only_a_w8a8_variant_is_given_and_expected_to_have_the_quantised_checkpo
         Pins({}, None).checkpoint_of(w8a8)
 
 
-@pytest.mark.parametrize("name", ["llama-one-batch", "llama-serve"])
+@pytest.mark.parametrize("name", ["llama-one-batch", "llama-serve", "llama-gsm8k"])
 def test_on_the_host_the_portable_kernels_are_expected(name: str) -> None:
     host = job(name, HOST)
     native, kernels = (expectations(host, variant)[0] for variant in host.resolved.variants)
@@ -113,13 +116,17 @@ def test_the_server_arguments_that_a_row_expects_are_those_that_the_runner_gives
 )
 def test_what_only_some_variants_have_is_given_and_expected_of_those(name: str, args: dict[str, Any]) -> None:
     keys = {"kv_cache_dtype", "quantization", "cpu_rvv_memory_budget_mib"}
-    for experiment in ("llama-one-batch", "llama-serve"):
+    for experiment in ("llama-one-batch", "llama-serve", "llama-gsm8k"):
         resolved = resolve(project.manifests_dir(), experiment, "emulated", variants=[name])
-        made = job_of(resolved, EMULATED, PINS)
+        made = job_of(resolved, EMULATED, PINS, DATA)
         [variant] = resolved.variants
         for expected in expectations(made, variant):
             assert {key: value for key, value in expected.server_args.items() if key in keys} == args
-        given = made.server_args(variant) if isinstance(made, ServingJob) else given_server_args(made, variant)
+        given = (
+            given_server_args(made, variant)
+            if isinstance(made, OneBatchJob)
+            else made.spec(variant, IDENTITY)["server_args"]
+        )
         assert {key: value for key, value in given.items() if key in keys} == args
 
 
@@ -153,7 +160,7 @@ def record_of(resolved: Resolved, target: Target) -> Record:
     files = {file: one.sha256 for file, one in synthetic.files.items()} if generated and synthetic else {"a": "a" * 64}
     pinned = synthetic.w8a8 if generated and synthetic else None
     w8a8 = {file: one.sha256 for file, one in pinned.files.items()} if pinned else {"a": "d" * 64}
-    made = job_of(resolved, target, Pins(files, "b" * 64, w8a8))
+    made = job_of(resolved, target, Pins(files, "b" * 64, w8a8), DATA)
     image = Image(name="runtime", digest="sha256:" + "c" * 64, arch=target.arch)
     return build_record(
         run_id="r",
@@ -168,6 +175,7 @@ def record_of(resolved: Resolved, target: Target) -> Record:
             "checkpoint": {"kind": resolved.experiment.weights, "files": files},
             "checkpoint_w8a8": {"algorithm": "rvvbench-w8a8/1", "files": w8a8},
             "kernels": {"library_sha256": "b" * 64},
+            **({"dataset": DATA.pins()} if resolved.dataset else {}),
         },
         environment=environment(target, resolved.board),
         machine={},
@@ -180,15 +188,28 @@ def record_of(resolved: Resolved, target: Target) -> Record:
 
 
 @pytest.mark.parametrize("target", [EMULATED, HOST], ids=lambda t: t.kind)
-@pytest.mark.parametrize("name", ["llama-one-batch", "llama-serve"])
+@pytest.mark.parametrize("name", ["llama-one-batch", "llama-serve", "llama-gsm8k"])
 @pytest.mark.parametrize("model", ["llama-mini", "qwen2-mini", "qwen3-mini"])
 @pytest.mark.parametrize("variant", sorted(path.stem for path in (project.manifests_dir() / "variants").glob("*.yaml")))
 def test_verify_derives_the_expectations_of_every_variant_and_kind_of_model(
     variant: str, model: str, name: str, target: Target
 ) -> None:
-    settings = [f"model={model}", "workload.input_len=16"]
-    resolved = resolve(project.manifests_dir(), name, target.kind, settings=settings, variants=[variant])
+    settings = [] if name == "llama-gsm8k" else ["workload.input_len=16"]
+    resolved = resolve(
+        project.manifests_dir(), name, target.kind, settings=[f"model={model}", *settings], variants=[variant]
+    )
     assert verify(record_of(resolved, target)) == []
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in (project.manifests_dir() / "variants").glob("*.yaml")))
+def test_the_spec_of_a_task_says_of_every_variant_what_that_of_a_server_says(name: str) -> None:
+    def said(experiment: str) -> Any:
+        of = resolve(project.manifests_dir(), experiment, "emulated", variants=[name])
+        spec = json.loads(json.dumps(job_of(of, EMULATED, PINS, DATA).spec(of.variants[0], IDENTITY)))
+        parsed = (eval_spec if experiment == "llama-gsm8k" else serving_spec).parse(spec)
+        return parsed.variant, parsed.expect, parsed.threads
+
+    assert said("llama-gsm8k") == said("llama-serve")
 
 
 def test_every_variable_that_a_row_expects_is_one_that_the_runner_records(one_batch: OneBatchJob) -> None:
