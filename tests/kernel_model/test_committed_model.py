@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from rvvbench import project
+from rvvbench.kernel_model.cases import MODELS
 from rvvbench.kernel_model.files import files_of, step_files_of
+from rvvbench.kernel_model.model_cases import OPERATIONS
 from rvvbench.kernel_model.report import Report
 from rvvbench.kernel_model.step_report import StepReport
 
@@ -40,6 +42,9 @@ def test_every_kernel_of_the_registry_is_modelled_or_named_as_not_reached(report
 def test_every_row_is_modelled_and_there_are_whole_steps(report: Report) -> None:
     assert [row.case for row in report.rows if row.modelled is None] == []
     assert {step.precision for step in report.steps} == {"BF16", "BF16, INT8 cache", "W8A8", "W8A8, INT8 cache"}
+    assert {row.model for row in report.rows} == {step.model for step in report.steps} == set(MODELS)
+    assert len(report.steps) == 3 * 4 * 4
+    assert {row.operation for row in report.rows} == set(OPERATIONS)
 
 
 def test_a_decode_step_of_ours_has_at_least_four_times_fewer_instructions_in_every_way(step_report: StepReport) -> None:
