@@ -227,6 +227,8 @@ def compute_lm_head(
     Raises RuntimeError where the head of a tied model is another module than its embedding.
     """
     model = processor.__dict__.get("rvv_model", lambda: None)()
+    if getattr(model, "logits_processor", None) is not processor:
+        model = None  # a deep copy of the processor of that model
     state: Linears | None = None if model is None else model.__dict__.get(STATE)
     rows = hidden_states.numel() // hidden_states.shape[-1]
     if state is not None:
