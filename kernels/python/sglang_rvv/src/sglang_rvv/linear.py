@@ -115,8 +115,10 @@ class Linears:
         packed_weight.pack_within(self.wanted, self.budget)
 
     def check_head(self, model: Any, head: Any) -> None:
-        """Raise RuntimeError where the head of a tied model is another module than its embedding."""
-        if is_tied(model) and embedding(model) is not head:
+        """Raise RuntimeError where the head of a tied model is another module than its embedding. A LoRA-wrapped head
+        is one of its own over the same weight, by SGLang's design.
+        """
+        if is_tied(model) and embedding(model) is not head and not is_wrapped(head):
             raise RuntimeError(TIED)
 
 
@@ -181,13 +183,19 @@ def method_of(layer: Any, projection: str, *, ours: bool) -> Any:
 def is_plain_head(head: Any) -> bool:
     """Whether logits are a product with `head.weight`: neither LoRA-wrapped nor quantised."""
     method = type(getattr(head, "quant_method", None)).__name__
-    return not hasattr(head, "set_lora") and method in PLAIN_HEADS
+    return not is_wrapped(head) and method in PLAIN_HEADS
+
+
+def is_wrapped(module: Any) -> bool:
+    """Whether SGLang put a module for LoRA in the place of this one, which is then its `base_layer`."""
+    return hasattr(module, "set_lora")
 
 
 def find(model: Any) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
     """The layers of each projection by their names in the model: (projection, [(full name, layer)])."""
     layers: dict[str, list[tuple[str, Any]]] = {name: [] for name in PROJECTIONS}
-    for name, module in model.named_modules():
+    for found, module in model.named_modules():
+        name = found.removesuffix(".base_layer")
         projection = name.rpartition(".")[2]
         if projection in layers and projection != "lm_head" and isinstance(module, LinearBase):
             layers[projection].append((name, module))
@@ -215,8 +223,9 @@ def is_tied(model: Any) -> bool:
 
 
 def embedding(model: Any) -> Any:
-    """The module that embeds tokens; None where the model has none of that name."""
-    return getattr(getattr(model, "model", None), "embed_tokens", None)
+    """The module that embeds tokens, also within a wrapper for LoRA; None where the model has none of that name."""
+    found = getattr(getattr(model, "model", None), "embed_tokens", None)
+    return found.base_layer if is_wrapped(found) else found
 
 
 def compute_lm_head(
