@@ -12,12 +12,15 @@ from rich.markup import escape
 from rich.table import Table
 
 from rvvbench import project
+from rvvbench.cli import packed_weights
 from rvvbench.cli.console import out, print_json
-from rvvbench.cli.execution import Output, print_record
+from rvvbench.cli.execution import VARIANT, Output, print_record, variant_names
 from rvvbench.errors import UsageError
 from rvvbench.manifest.load import names
 from rvvbench.manifest.loads import loads
 from rvvbench.manifest.models import OneBatch, TargetKind, Variant
+from rvvbench.manifest.operators import allowed_ops, expected_ops
+from rvvbench.manifest.packing import packing
 from rvvbench.manifest.resolve import Resolved, commit_of, resolve
 from rvvbench.manifest.routing import allowed_routes, predicted_routes
 from rvvbench.manifest.shapes import packed_bytes, projection_shapes
@@ -35,6 +38,7 @@ def show(
     target: str | None = typer.Option(
         None, "--target", help="Of an experiment: board (the default), emulated or host: whose overlay to apply."
     ),
+    variant: list[str] = VARIANT,
     settings: list[str] = typer.Option(
         [], "--set", metavar="KEY=VALUE", help="Of an experiment: override a value of the manifest."
     ),
@@ -44,22 +48,25 @@ def show(
     ),
     json_output: bool = typer.Option(False, "--json", help="Machine-readable output."),
 ) -> None:
-    """Print the fully resolved manifest of EXPERIMENT: pins, routing table, packed bytes; or the table of RECORD again.
+    """Print the fully resolved manifest of EXPERIMENT: pins, routes, packed weights; or the table of RECORD again.
 
     A record is named by its run id, the beginning of one, or a path (rvvbench show results/host/RUN_ID.json
     --markdown). An invalid row is shown and is no failure here.
     """
     experiments = names(project.manifests_dir(), "experiments")
+    variants = variant_names(variant)
     if name in experiments:
         _refuse("an experiment", name, {"--markdown": markdown, "--definitions": definitions})
-        resolved = resolve(project.manifests_dir(), name, _kind(target or "board"), settings=settings)
+        resolved = resolve(
+            project.manifests_dir(), name, _kind(target or "board"), settings=settings, variants=variants or None
+        )
         if json_output:
             print_json(as_data(resolved))
         else:
             _print(resolved)
         return
     record = _record(name, experiments)
-    _refuse("a record", name, {"--target": target is not None, "--set": bool(settings)})
+    _refuse("a record", name, {"--target": target is not None, "--variant": bool(variants), "--set": bool(settings)})
     print_record(record, Output(markdown=markdown, json=json_output, definitions=definitions))
 
 
@@ -126,8 +133,22 @@ def as_data(resolved: Resolved) -> dict[str, Any]:
             for shape in projection_shapes(config)
         ],
         "packed_bytes": packed_bytes(config),
+        "packing": {
+            variant.name: packed_weights.plain(packing(config, variant))
+            for variant in resolved.variants
+            if variant.projections
+        },
         "routing": {variant.name: list(_routing(resolved, variant)) for variant in resolved.variants},
+        "operators": {variant.name: _operators(resolved, variant) for variant in resolved.variants},
     }
+
+
+def _operators(resolved: Resolved, variant: Variant) -> dict[str, int] | dict[str, None]:
+    """Calls of each operator of our kernels in one measured pass; of a server the calls depend on its requests."""
+    config, workload = resolved.model.config, resolved.experiment.workload
+    if isinstance(workload, OneBatch):
+        return expected_ops(config, variant, workload)
+    return allowed_ops(config, variant, workload)
 
 
 def _routing(resolved: Resolved, variant: Variant) -> Iterator[dict[str, Any]]:
@@ -169,6 +190,9 @@ def _print(resolved: Resolved) -> None:
         )
     shapes.add_row("[bold]all[/]", "", "", "", "", f"[bold]{data['packed_bytes']:,}[/]")
     out.print(shapes)
+    for one in resolved.variants:
+        if one.projections:
+            packed_weights.show(one.name, packing(model.config, one))
     for variant, routes in data["routing"].items():
         out.rule(f"routing of {variant}", align="left")
         table = Table(box=None, padding=(0, 2, 0, 0))
@@ -179,6 +203,9 @@ def _print(resolved: Resolved) -> None:
             cells = {**route, "M": route["m"], "calls": "any" if route["calls"] is None else route["calls"]}
             table.add_row(*(str(cells[title]) for title in titles))
         out.print(table)
+        ops = data["operators"][variant]
+        listed = ", ".join(op if calls is None else f"{op} {calls}" for op, calls in ops.items())
+        out.print(f"operators of our kernels: {listed or 'none'}", soft_wrap=True)
 
 
 def _pins(resolved: Resolved, data: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -190,6 +217,10 @@ def _pins(resolved: Resolved, data: dict[str, Any]) -> Iterator[tuple[str, str]]
         yield "synthetic", f"{model.synthetic.algorithm}, seed {model.synthetic.seed}"
         for name, file in sorted(model.synthetic.files.items()):
             yield "", f"{file.sha256}  {name}  {file.size:,} bytes"
+        if model.synthetic.w8a8:
+            yield "w8a8", model.synthetic.w8a8.algorithm
+            for name, file in sorted(model.synthetic.w8a8.files.items()):
+                yield "", f"{file.sha256}  {name}  {file.size:,} bytes"
     for part in ("pytorch", "sglang"):
         source = data["stack"][part]
         if source["kind"] == "git":

@@ -29,7 +29,9 @@ TargetKind = Literal["board", "emulated", "host"]
 WeightsKind = Literal["hub", "synthetic"]
 CacheState = Literal["none", "artifact-cold", "artifact-warm"]
 Projection = Literal["qkv_proj", "o_proj", "gate_up_proj", "down_proj", "lm_head"]
-PROJECTIONS: tuple[Projection, ...] = ("qkv_proj", "o_proj", "gate_up_proj", "down_proj", "lm_head")
+LAYER_PROJECTIONS: tuple[Projection, ...] = ("qkv_proj", "o_proj", "gate_up_proj", "down_proj")
+"""Those that every layer has, in the order in which it computes them; a model has one `lm_head`."""
+PROJECTIONS: tuple[Projection, ...] = (*LAYER_PROJECTIONS, "lm_head")
 Architecture = Literal["LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM"]
 Count = Annotated[int, Field(gt=0, lt=2**31)]
 Seconds = Annotated[float, Field(gt=0, le=7 * 86_400)]
@@ -236,12 +238,20 @@ class SyntheticFile(Strict):
     size: int = Field(gt=0)
 
 
+class Quantised(Strict):
+    """The W8A8 form of a generated checkpoint (docs/quantised-checkpoints.md), for variants with `linear: w8a8`."""
+
+    algorithm: Literal["rvvbench-w8a8/1"]
+    files: dict[str, SyntheticFile] = Field(min_length=1)
+
+
 class Synthetic(Strict):
     """A checkpoint that is generated, not downloaded: same bytes on every machine."""
 
     algorithm: Literal["rvvbench-synthetic/1"]
     seed: int = Field(ge=0)
     files: dict[str, SyntheticFile]
+    w8a8: Quantised | None = None
 
 
 class Configuration(Strict):
@@ -361,22 +371,52 @@ class Board(Strict):
     qemu_cpu: str | None = None
 
 
+class Accuracy(Strict):
+    """How far a row may be from the row of `torch-native` in the same record; one that is further is not valid.
+
+    `greedy_agreement` is the least share of tokens before the first different one of their sequence; the other two
+    bound what the log-probabilities of those tokens may differ by (nats). A server gives no log-probabilities: of a
+    serving row only the first counts.
+    """
+
+    greedy_agreement: float = Field(ge=0, le=1)
+    max_logprob_difference: float = Field(ge=0)
+    mean_logprob_difference: float = Field(ge=0)
+
+    @model_validator(mode="after")
+    def _mean_is_within_the_largest(self) -> Accuracy:
+        if self.mean_logprob_difference > self.max_logprob_difference:
+            message = f"no mean is above the largest difference, {self.max_logprob_difference:g}"
+            raise misplaced(("mean_logprob_difference",), message, self.mean_logprob_difference)
+        return self
+
+
 class Variant(Strict):
-    """What a row compares. Two variants differ only in what stands here."""
+    """What a row compares. Two variants differ only in what stands here.
+
+    `linear` w8a8 computes the projections of the layers in INT8, of a checkpoint that was quantised so; `lm_head` is
+    not quantised, and packed as in `linear: packed` where `projections` has it. `elementwise` are norms, gated
+    activations and rotary embeddings. `packed_budget_percent` bounds the packed weights, to this share of their bytes;
+    what does not fit is computed from the row-major weight (`manifest/packing.py`).
+    """
 
     schema_: Literal["rvvbench/variant/1"] = Field(alias="schema")
     name: Name
     title: str
-    attention_backend: Literal["torch_native"]
-    linear: Literal["torch", "packed"]
+    attention_backend: Literal["torch_native", "rvv"]
+    linear: Literal["torch", "packed", "w8a8"]
     projections: Annotated[list[Projection], AfterValidator(_each_once)] = Field(default_factory=list)
+    elementwise: Literal["torch", "kernels"] = "torch"
+    kv_cache_dtype: Literal["auto", "int8"] = "auto"
+    packed_budget_percent: int | None = Field(default=None, ge=0, le=100)
+    accuracy: Accuracy | None = None
     compile: Literal["none"] = "none"
     server_args: dict[str, Any] = Field(default_factory=dict)
 
     @property
     def uses_kernels(self) -> bool:
         """Whether our kernel library must be loaded and attested."""
-        return self.linear == "packed"
+        return self.linear != "torch" or self.attention_backend == "rvv" or self.elementwise == "kernels"
 
     @field_validator("server_args")
     @classmethod
@@ -388,7 +428,21 @@ class Variant(Strict):
 
     @model_validator(mode="after")
     def _projections_fit(self) -> Variant:
-        if (self.linear == "packed") != bool(self.projections):
-            message = "`projections` goes with `linear: packed`, and only with it"
+        if (self.linear != "torch") != bool(self.projections):
+            message = "`projections` goes with `linear: packed` and `linear: w8a8`, and only with them"
             raise misplaced(("projections",), message, self.projections)
+        missing = [name for name in LAYER_PROJECTIONS if name not in self.projections]
+        if self.linear == "w8a8" and missing:
+            message = f"a W8A8 checkpoint has every projection of its layers in INT8; {', '.join(missing)} must be here"
+            raise misplaced(("projections",), message, self.projections)
+        return self
+
+    @model_validator(mode="after")
+    def _goes_together(self) -> Variant:
+        if self.kv_cache_dtype == "int8" and self.attention_backend != "rvv":
+            message = "only `attention_backend: rvv` reads a cache of INT8"
+            raise misplaced(("kv_cache_dtype",), message, self.kv_cache_dtype)
+        if self.packed_budget_percent is not None and self.linear != "packed":
+            message = "a budget of packed weights needs `linear: packed`"
+            raise misplaced(("packed_budget_percent",), message, self.packed_budget_percent)
         return self

@@ -1,57 +1,64 @@
-"""The routing table: what manifest and model predict, projection x M -> path, and how often. Pure."""
+"""The routing table: what manifest and model predict, projection or operator x M -> path, and how often. Pure."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from rvvbench.manifest.models import OneBatch, Projection, Serving, Variant
-from rvvbench.manifest.shapes import projection_shapes
+from rvvbench.manifest.models import LAYER_PROJECTIONS, PROJECTIONS, OneBatch, Projection, Serving, Variant
+from rvvbench.manifest.packing import Packing, computes_in_int8, packing
+from rvvbench.manifest.shapes import Layers, layers_of
 
-Path = Literal["packed", "torch"]
+Operator = Literal["decode_attention", "extend_attention", "norm", "gated_activation", "rotary_embedding"]
+LINES: tuple[Projection | Operator, ...] = (*PROJECTIONS, *get_args(Operator))
+Path = Literal["torch", "packed", "row_major", "w8a8", "kernels"]
+Taken = tuple[Path, str]
+"""A path, and why it is taken."""
 
 
 @dataclass(frozen=True)
 class Route:
-    """`calls` calls of `projection` with `m` rows take `path`, because of `reason`.
+    """`calls` calls of `projection` (or operator) with `m` rows take `path`, because of `reason`.
 
-    `calls` is None where they depend on which request arrives when; then the route is one that may be taken.
+    `calls` is None where they depend on which request arrives when; then the route is one that may be taken, and
+    `modules` is how many modules of the model take it in each pass with such rows: None where passes differ in that.
     """
 
-    projection: Projection
+    projection: Projection | Operator
     m: int
     path: Path
     calls: int | None
     reason: str
+    modules: int | None = None
 
 
-def path_of(variant: Variant, projection: Projection) -> tuple[Path, str]:
-    """The path that the variant sends the projection, and why."""
-    if variant.linear == "packed" and projection in variant.projections:
-        return "packed", "packed by the variant"
-    return "torch", "the variant leaves it to torch"
+@dataclass(frozen=True)
+class Pass:
+    """A forward pass: `tokens` rows go through the layers, the last of each of `sequences` through lm_head."""
+
+    tokens: int
+    sequences: int
+    decodes: bool
+
+
+def passes(workload: OneBatch) -> Counter[Pass]:
+    """The passes of one measured one-batch run: a prefill of all prompts, then output_len - 1 decode steps."""
+    batch = workload.batch_size
+    made = Counter({Pass(batch * workload.input_len, batch, decodes=False): 1})
+    made[Pass(batch, batch, decodes=True)] += workload.output_len - 1
+    return +made
 
 
 def predicted_routes(config: Mapping[str, Any], variant: Variant, workload: OneBatch) -> list[Route]:
-    """Routes of one measured one-batch pass.
-
-    Prefill sees batch x input_len rows, except lm_head, which gets the last token of each prompt only; each of the
-    output_len - 1 decode steps sees batch rows.
-    """
-    routes: list[Route] = []
-    decode_steps = workload.output_len - 1
-    for shape in projection_shapes(config):
-        path, reason = path_of(variant, shape.projection)
-        prefill_rows = workload.batch_size * (1 if shape.projection == "lm_head" else workload.input_len)
-        rows: Counter[int] = Counter()
-        rows[prefill_rows] += shape.count
-        if decode_steps:
-            rows[workload.batch_size] += shape.count * decode_steps
-        for m, calls in sorted(rows.items()):
-            routes.append(Route(shape.projection, m, path, calls, reason))
-    return routes
+    """Routes of one measured one-batch run."""
+    taken = _Model(config, variant)
+    calls: Counter[_Key] = Counter()
+    for one, count in passes(workload).items():
+        for key, times in taken.calls_of(one).items():
+            calls[key] += times * count
+    return [Route(*key[:3], times, key[3]) for key, times in sorted(calls.items(), key=_place)]
 
 
 def allowed_routes(config: Mapping[str, Any], variant: Variant, workload: Serving, in_flight: int) -> list[Route]:
@@ -62,12 +69,80 @@ def allowed_routes(config: Mapping[str, Any], variant: Variant, workload: Servin
     token of each. A decode step takes one row of every request that is decoding. Both never share a pass
     (SGLang's mixed chunking and chunked prefill are off).
     """
-    routes: list[Route] = []
-    together = range(1, in_flight + 1)
-    for shape in projection_shapes(config):
-        path, reason = path_of(variant, shape.projection)
-        rows = {k if shape.projection == "lm_head" else k * workload.input_len for k in together}
-        if workload.output_len > 1:
-            rows.update(together)
-        routes += [Route(shape.projection, m, path, None, reason) for m in sorted(rows)]
-    return routes
+    taken = _Model(config, variant)
+    possible = [Pass(k * workload.input_len, k, decodes=False) for k in range(1, in_flight + 1)]
+    if workload.output_len > 1:
+        possible += [Pass(k, k, decodes=True) for k in range(1, in_flight + 1)]
+    times: dict[_Key, set[int]] = {}
+    for one in possible:
+        for key, count in taken.calls_of(one).items():
+            times.setdefault(key, set()).add(count)
+    return [
+        Route(*key[:3], None, key[3], modules=None if key[0] == "norm" else counts.pop())
+        for key, counts in sorted(times.items(), key=_place)
+    ]
+
+
+_Key = tuple[Projection | Operator, int, Path, str]
+"""Projection or operator, rows, path, reason."""
+
+
+def _place(item: tuple[_Key, object]) -> tuple[int, int, str]:
+    projection, m, path, _ = item[0]
+    return LINES.index(projection), m, path
+
+
+class _Model:
+    """The paths that `variant` sends a model's computations."""
+
+    def __init__(self, config: Mapping[str, Any], variant: Variant) -> None:
+        self.layers: Layers = layers_of(config)
+        self.variant = variant
+        packed = packing(config, variant)
+        self.linears = {name: self._linear(name, packed) for name in PROJECTIONS}
+
+    def _linear(self, projection: Projection, packed: Packing) -> Counter[Taken]:
+        """How many modules of a projection take each path."""
+        count = self.layers.count if projection in LAYER_PROJECTIONS else 1
+        if projection not in self.variant.projections:
+            return Counter({("torch", "the variant leaves it to torch"): count})
+        if computes_in_int8(self.variant, projection):
+            return Counter({("w8a8", "quantised in the checkpoint"): count})
+        why = "packed by the variant" if packed.budget_bytes is None else "fits into the budget"
+        found: Counter[Taken] = Counter()
+        found["packed", why] = sum(module.projection == projection for module in packed.packed)
+        found["row_major", "does not fit into the budget"] = count - found["packed", why]
+        return +found
+
+    def calls_of(self, one: Pass) -> Counter[_Key]:
+        """The calls of one forward pass.
+
+        Each layer has one attention, one rotary embedding, one gated activation and two norms of all tokens, with
+        `qk_norms` also one of each token's queries and one of its keys, head by head; behind the last layer comes one
+        norm more.
+        """
+        calls: Counter[_Key] = Counter()
+        for projection, taken in self.linears.items():
+            m = one.sequences if projection == "lm_head" else one.tokens
+            for (path, reason), count in taken.items():
+                calls[projection, m, path, reason] += count
+        layers = self.layers.count
+        attention: Operator = "decode_attention" if one.decodes else "extend_attention"
+        calls[attention, one.tokens, *self._attention] += layers
+        calls["norm", one.tokens, *self._elementwise] += 2 * layers + 1
+        if self.layers.qk_norms:
+            for heads in (self.layers.heads, self.layers.kv_heads):
+                calls["norm", one.tokens * heads, *self._elementwise] += layers
+        for operator in ("gated_activation", "rotary_embedding"):
+            calls[operator, one.tokens, *self._elementwise] += layers
+        return calls
+
+    @property
+    def _attention(self) -> Taken:
+        ours = self.variant.attention_backend == "rvv"
+        return ("kernels", "attention backend rvv") if ours else ("torch", "attention backend torch_native")
+
+    @property
+    def _elementwise(self) -> Taken:
+        ours = self.variant.elementwise == "kernels"
+        return ("kernels", "elementwise kernels") if ours else ("torch", "the variant leaves it to torch")

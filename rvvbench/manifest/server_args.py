@@ -8,6 +8,7 @@ HARNESS_ARGS = frozenset(
         "base_gpu_id",
         "chunked_prefill_size",
         "context_length",
+        "cpu_rvv_memory_budget_mib",
         "custom_weight_loader",
         "data_parallel_size",
         "dcp_size",
@@ -83,8 +84,9 @@ HARNESS_PREFIXES = (
     "remote_instance_",
     "speculative_",
 )
-"""Fields of SGLang's ServerArgs (0.5.15, and their longer spellings) that other keys of a manifest declare, or that
-give a run other weights, other arithmetic, or another place. What sizes pools or schedules stays a variant's own."""
+"""Fields of SGLang's ServerArgs (0.5.15, their longer spellings, and the one that our plugin adds) that other keys of a
+manifest declare, or that give a run other weights, other arithmetic, or another place. What sizes pools or schedules
+stays a variant's own."""
 
 
 def is_of_the_harness(key: str) -> bool:

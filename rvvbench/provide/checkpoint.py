@@ -1,10 +1,12 @@
-"""A checkpoint on this machine, every file of it proven: generated from a seed, or one revision from the Hub.
+"""A checkpoint on this machine, every file of it proven: generated from a seed, one revision from the Hub, or the
+quantised form of one of those.
 
 A checkpoint is one folder. It appears whole (made beside its place, then renamed) and is checked again at every use.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,7 +15,8 @@ from typing import Any, Literal
 
 from rvvbench.errors import ManifestError, RvvbenchError
 from rvvbench.provide.draft import draft_of
-from rvvbench.provide.file_hash import HashCache, exclusive, sha256_of, write_atomically
+from rvvbench.provide.file_hash import HashCache, exclusive, sha256_of
+from rvvbench.provide.receipt import Receipt
 
 Progress = Callable[[int, int], None]
 """Called with (bytes done, bytes in all), now and then, from one thread at a time."""
@@ -42,11 +45,18 @@ class SyntheticModel:
 
 @dataclass(frozen=True)
 class CheckpointDir:
-    """A verified checkpoint: its folder, and each file's SHA-256 and size in bytes as found there."""
+    """A verified checkpoint: its folder, each file's SHA-256 and size in bytes as found there, and where its weights
+    come from, quantised or not.
+    """
 
     path: Path
     files: Mapping[str, tuple[str, int]]
     kind: Literal["hub", "synthetic"]
+
+    @property
+    def sha256s(self) -> dict[str, str]:
+        """File -> sha256."""
+        return {name: sha256 for name, (sha256, _) in self.files.items()}
 
 
 def ensure_synthetic(
@@ -107,7 +117,7 @@ def ensure_hub(
     """
     from rvvbench.provide import hub
 
-    receipt = folder.parent / f"{folder.name}.receipt.json"
+    receipt = Receipt(folder, "downloaded", {"repo": repo, "revision": revision})
     cache = HashCache(folder.parent / "hashes.json")
     with exclusive(folder.parent, folder.name):
         if not folder.exists():
@@ -115,28 +125,50 @@ def ensure_hub(
                 hub.download(repo, revision, scratch, token=token, endpoint=endpoint, progress=progress)
                 found = _hash_files(scratch, sha256_of)
                 _compare_locked(found, locked_files, f"{repo} at {revision} holds", where)
-                content = {
-                    "repo": repo,
-                    "revision": revision,
-                    "files": {n: {"sha256": f[0], "size": f[1]} for n, f in found.items()},
-                }
-                write_atomically(receipt, json.dumps(content, indent=1).encode())
+                receipt.write(found)
                 scratch.rename(folder)
         found = _hash_files(folder, cache.sha256)
-        told = _read_receipt(receipt, folder)
-    if (told["repo"], told["revision"]) != (repo, revision):
-        raise RvvbenchError(
-            f"{folder} holds {told['repo']} at {told['revision']}, not {repo} at {revision}",
-            mend=f"remove {folder}; the next run downloads it",
-        )
-    recorded = {name: PinnedFile(file["sha256"], file["size"]) for name, file in told["files"].items()}
-    try:
-        _compare(found, recorded, f"{folder} holds", f"remove {folder}; the next run downloads it again", None)
-    except ManifestError as error:
-        # The receipt is no manifest: the files changed on disk after they were downloaded.
-        raise RvvbenchError(f"{error.cause} (as it was downloaded)", where=str(receipt), mend=error.mend) from error
+        _compare_receipt(found, receipt)
     _compare_locked(found, locked_files, f"{folder} holds", where)
     return CheckpointDir(folder, found, "hub")
+
+
+def ensure_w8a8(
+    source: CheckpointDir,
+    pinned: Mapping[str, PinnedFile] | None = None,
+    progress: Progress | None = None,
+    where: Where | None = None,
+) -> CheckpointDir:
+    """The W8A8 form of the verified checkpoint `source`, quantised beside it if it is not there, and verified.
+
+    Its folder is named after the algorithm and the hashes of the source's files: another source is another folder. What
+    was written is written down beside the folder, and held against it at every later use. Raises `ManifestError` naming
+    the file, both hashes and `where(file)` if a file is not what `pinned` says (null: nothing pins it), `RvvbenchError`
+    if files changed after they were written, and what `quantise` raises.
+    """
+    from rvvbench.provide import quantise
+
+    origin = {"algorithm": quantise.ALGORITHM, "source": dict(sorted(source.sha256s.items()))}
+    key = hashlib.sha256(json.dumps(origin).encode()).hexdigest()[:12]
+    folder = source.path.parent / f"{source.path.name}-w8a8-{key}"
+    receipt = Receipt(folder, "quantised", origin)
+    cache = HashCache(folder.parent / "hashes.json")
+    with exclusive(folder.parent, folder.name):
+        if not folder.exists():
+            with draft_of(folder) as scratch:
+                written = quantise.quantise(source.path, scratch, progress)
+                found = {name: (file.sha256, file.size) for name, file in written.items()}
+                if pinned is not None:
+                    mend = "correct the pin; `python -m rvvbench.provide.quantise MODEL.yaml` prints it"
+                    _compare(found, pinned, f"{source.path.name}: the quantiser wrote", mend, where)
+                receipt.write(found)
+                scratch.rename(folder)
+        found = _hash_files(folder, cache.sha256)
+        _compare_receipt(found, receipt)
+    if pinned is not None:
+        mend = f"restore the pin; if it is right, remove {folder}: the next run quantises it again"
+        _compare(found, pinned, f"{folder} holds", mend, where)
+    return CheckpointDir(folder, found, source.kind)
 
 
 def _hash_files(folder: Path, sha256: Callable[[Path], str]) -> dict[str, tuple[str, int]]:
@@ -184,13 +216,11 @@ def _compare_locked(
             )
 
 
-def _read_receipt(receipt: Path, folder: Path) -> dict[str, Any]:
+def _compare_receipt(found: Mapping[str, tuple[str, int]], receipt: Receipt) -> None:
+    recorded = {name: PinnedFile(file.sha256, file.size) for name, file in receipt.read().items()}
     try:
-        content = json.loads(receipt.read_text())
-        return {"repo": content["repo"], "revision": content["revision"], "files": dict(content["files"])}
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise RvvbenchError(
-            f"nothing says what was downloaded into {folder}",
-            where=str(receipt),
-            mend=f"remove {folder}; the next run downloads it again",
-        ) from error
+        _compare(found, recorded, f"{receipt.folder} holds", receipt.mend, None)
+    except ManifestError as error:
+        # The receipt is no manifest: the files changed on disk.
+        cause = f"{error.cause} (as it was {receipt.done})"
+        raise RvvbenchError(cause, where=str(receipt.path), mend=error.mend) from error

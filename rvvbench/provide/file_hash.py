@@ -8,11 +8,20 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from rvvbench.project import writing
 
 _READ_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class WrittenFile:
+    """What was written: SHA-256 (64 hex digits) and size in bytes."""
+
+    sha256: str
+    size: int
 
 
 def sha256_of(path: Path) -> str:

@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 from rvvbench.record.events import named
+from rvvbench.record.operators import PACKED_LINEAR_OP, served
 from rvvbench.record.schema import Expected
 from rvvbench.record.timeline import NotMeasuredError, is_count
 
@@ -28,7 +29,9 @@ def kernel_reasons(expected: Expected, attestation: Attestation) -> Found:
     """Why the kernels of one attestation are not those that were declared."""
     library = attestation.get("library_sha256")
     if library != expected.kernels_sha256:
-        yield "kernels", f"kernel library {library or 'none'}, declared {expected.kernels_sha256 or 'none'}"
+        why = attestation.get("library_reason")
+        found = library or (f"none ({why})" if why else "none")
+        yield "kernels", f"kernel library {found}, declared {expected.kernels_sha256 or 'none'}"
     ops = attestation.get("ops")
     if not isinstance(ops, dict) or not all(isinstance(op, dict) for op in ops.values()):
         yield "kernels", "the attestation has no table of ops"
@@ -152,7 +155,7 @@ def _read(count: Any, op: str) -> int:
 
 
 def _calls(expected: Expected, ops: Mapping[str, Attestation], routing: Any) -> Found:
-    """Each declared op with its calls, no other, and as many calls as projections that were routed to them.
+    """Each declared op with its calls, no other, and as many calls as were routed to it, op by op.
 
     A plugin that counts a route as packed and then lets torch compute it shows here, and only here.
     """
@@ -161,11 +164,15 @@ def _calls(expected: Expected, ops: Mapping[str, Attestation], routing: Any) -> 
         if type(calls) is not int or (calls < 1 if declared is None else calls != declared):
             wanted = "some calls" if declared is None else f"{declared} calls"
             yield "kernels", f"op {name}: expected {wanted}, observed {calls}"
-    lines = routing if isinstance(routing, list) else []
-    packed = sum(_count(line) for line in lines if isinstance(line, dict) and line.get("path") == "packed")
-    served = sum(_count(ops[name]) for name in expected.ops if name in ops)
-    if packed != served:
-        yield "kernels", f"{packed} calls were routed as packed, the kernels attest {served}"
+    observed = [line for line in (routing if isinstance(routing, list) else []) if isinstance(line, dict)]
+    # Declared routes count nothing, and have calls of their operators compared where no such route was observed.
+    lines = [(route.projection, route.path, 0) for route in expected.routing]
+    lines += [(str(line.get("projection")), str(line.get("path")), _count(line)) for line in observed]
+    for one in served(lines, int8_cache=expected.server_args.get("kv_cache_dtype") == "int8"):
+        attested = sum(_count(ops[name]) for name in one.ops if name in ops)
+        if one.calls != attested:
+            of = "" if one.ops == (PACKED_LINEAR_OP,) else f" of {' and '.join(one.ops)}"
+            yield "kernels", f"{one.calls} calls were routed {one.what}, the kernels attest {attested}{of}"
 
 
 def _kernel_names(expected: Expected, name: str, op: Attestation) -> Found:

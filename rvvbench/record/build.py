@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rvvbench.record.accuracy import judged
 from rvvbench.record.events import EventsRead, named
 from rvvbench.record.figure_set import definition_of, derive, names
 from rvvbench.record.identity import digest, identity
@@ -99,10 +100,12 @@ def build_record(
     replay: str,
     notes: Sequence[str] = (),
 ) -> Record:
-    """The sealed record.
+    """The sealed record. Rows come as `build_row` makes them; that they are accurate is judged here, among each other.
 
     `created` is UTC, ISO 8601. Raises: pydantic.ValidationError where the parts do not fit together.
     """
+    validities = judged(rows, [row.validity for row in rows])
+    rows = [row.model_copy(update={"validity": one}) for row, one in zip(rows, validities, strict=True)]
     draft = Record(
         run_id=run_id,
         created=created,

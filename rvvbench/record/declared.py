@@ -11,15 +11,28 @@ from collections.abc import Iterator
 from typing import Any
 
 from rvvbench.record.declared_loads import loads_declared, routing_of_load
+from rvvbench.record.declared_routes import ops_declared, routes_declared
 from rvvbench.record.finding import Finding
 from rvvbench.record.identity import canonical_json
+from rvvbench.record.operators import PACKED_LINEAR_OP
 from rvvbench.record.plain_manifest import ABSENT, HEAD, at, packed_projections
-from rvvbench.record.schema import PACKED_LINEAR_OP, Expected, Record, Row
+from rvvbench.record.plain_model import (
+    MIB,
+    NotDeclaredError,
+    describes_operators,
+    packed_of,
+    plain_model,
+    uses_kernels,
+)
+from rvvbench.record.schema import Expected, Record, Row
 
 _MACHINES = {"riscv64": "riscv64", "amd64": "x86_64", "arm64": "aarch64"}
 """`uname -m` by OCI's name of an architecture."""
 
-_OF_THEHEADING = ("model_path", "device", "dtype", "tp_size", "attention_backend")
+_OF_THEHEADING = (
+    *("model_path", "device", "dtype", "tp_size", "attention_backend"),
+    *("kv_cache_dtype", "quantization", "cpu_rvv_memory_budget_mib"),
+)
 
 
 def disagreements(record: Record) -> Iterator[Finding]:
@@ -40,8 +53,7 @@ def disagreements(record: Record) -> Iterator[Finding]:
         for field, stored, source, declared in _expected(record, row, variants.get(row.variant, {})):
             yield from _compared("expected", f"{where}, expected.{field}", stored, source, declared)
         yield from _proves_something(where, row.expected)
-        routing = _routing if row.expected.load is None else routing_of_load
-        yield from routing(record, row, variants.get(row.variant, {}))
+        yield from _computed(record, row, variants.get(row.variant, {}))
 
 
 Pair = tuple[str, Any, str, Any]
@@ -89,6 +101,19 @@ def _provided(record: Record) -> Iterator[Pair]:
         generated = at(record.manifest, "model", "synthetic", "files")
         files = {name: at(file, "sha256") for name, file in generated.items()} if isinstance(generated, dict) else {}
         yield "pins.checkpoint.files", _files(record), "manifest.model.synthetic.files", files
+        yield from _quantised(record)
+
+
+def _quantised(record: Record) -> Iterator[Pair]:
+    """The quantised form of a generated checkpoint, where the run had one and the manifest pins it."""
+    pinned = at(record.manifest, "model", "synthetic", "w8a8")
+    if not isinstance(pinned, dict) or "checkpoint_w8a8" not in record.pins:
+        return
+    files = pinned.get("files")
+    sha256s = {name: at(file, "sha256") for name, file in files.items()} if isinstance(files, dict) else {}
+    for field, declared in (("files", sha256s), ("algorithm", pinned.get("algorithm"))):
+        stored = at(record.pins, "checkpoint_w8a8", field)
+        yield f"pins.checkpoint_w8a8.{field}", stored, f"manifest.model.synthetic.w8a8.{field}", declared
 
 
 def _expected(record: Record, row: Row, variant: dict[str, Any]) -> Iterator[Pair]:
@@ -103,27 +128,30 @@ def _expected(record: Record, row: Row, variant: dict[str, Any]) -> Iterator[Pai
     yield "vlen_bits", expected.vlen_bits, "the board's vlen", at(board, "vlen")
     yield "machine", expected.machine, "the image's arch", _MACHINES.get(record.image.arch, record.image.arch)
     yield "packages", expected.packages, "the stack's packages", at(manifest, "stack", "packages")
-    yield "checkpoint_files", expected.checkpoint_files, "pins.checkpoint.files", _files(record)
+    pin = "checkpoint_w8a8" if variant.get("linear") == "w8a8" else "checkpoint"
+    yield "checkpoint_files", expected.checkpoint_files, f"pins.{pin}.files", at(record.pins, pin, "files")
     seen = {name: expected.environment.get(name, ABSENT) for name in record.environment}
     yield "environment", seen, "the record's environment", record.environment
-    packed = variant.get("linear") == "packed"
-    library = at(record.pins, "kernels", "library_sha256") if packed else None
-    yield "kernels_sha256", expected.kernels_sha256, "pins.kernels and the variant's linear", library
+    ours = uses_kernels(variant)
+    library = at(record.pins, "kernels", "library_sha256") if ours else None
+    yield "kernels_sha256", expected.kernels_sha256, "pins.kernels and the variant", library
     suffix = "_portable" if at(board, "vlen") is None else "_rvv"
-    yield "kernel_suffix", expected.kernel_suffix, "board and variant", suffix if packed else None
-    calls = sum(route.calls or 0 for route in expected.routing if route.path == "packed")
-    if expected.load is None:
-        yield "ops", expected.ops, "the packed routes", {PACKED_LINEAR_OP: calls} if calls else {}
-    else:
-        some = any(route.path == "packed" for route in expected.routing)
-        yield "ops", expected.ops, "the packed routes", {PACKED_LINEAR_OP: None} if some else {}
+    yield "kernel_suffix", expected.kernel_suffix, "board and variant", suffix if ours else None
+    if expected.load is not None:
         layers = at(manifest, "model", "config", "num_hidden_layers")
         yield "load.layers", expected.load.layers, "the model's num_hidden_layers", layers
+    limits = None if expected.accuracy is None else expected.accuracy.model_dump()
+    yield "accuracy", limits, "the variant's accuracy", variant.get("accuracy")
     given = expected.server_args
     yield "server_args.dtype", given.get("dtype", ABSENT), "the heading's dtype", record.heading.dtype
     yield "server_args.tp_size", given.get("tp_size", ABSENT), "the heading's TP", record.heading.tensor_parallel
     backend = given.get("attention_backend", ABSENT)
     yield "server_args.attention_backend", backend, "the variant's", variant.get("attention_backend", ABSENT)
+    int8, w8a8 = variant.get("kv_cache_dtype") == "int8", variant.get("linear") == "w8a8"
+    cache = given.get("kv_cache_dtype", ABSENT)
+    yield "server_args.kv_cache_dtype", cache, "the variant's", "int8" if int8 else ABSENT
+    quantised = given.get("quantization", ABSENT)
+    yield "server_args.quantization", quantised, "the variant's linear", "w8a8_int8" if w8a8 else ABSENT
     server = at(experiment, "workload", "server") if expected.load else {}
     own = variant.get("server_args")
     for name, value in own.items() if isinstance(own, dict) else ():
@@ -135,6 +163,42 @@ def _expected(record: Record, row: Row, variant: dict[str, Any]) -> Iterator[Pai
         return
     for name, value in server.items():
         yield f"server_args.{name}", given.get(name, ABSENT), "the workload's server", value
+
+
+def _computed(record: Record, row: Row, variant: dict[str, Any]) -> Iterator[Finding]:
+    """Routes, operators, budget and switches, by whichever manifests the record's is one of."""
+    where, expected = f"row {row.name}, expected", row.expected
+    if not describes_operators(variant):
+        routes = expected.routing
+        calls = None if expected.load else sum(route.calls or 0 for route in routes if route.path == "packed")
+        ops = {PACKED_LINEAR_OP: calls} if any(route.path == "packed" for route in routes) else {}
+        yield from _compared("expected", f"{where}.ops", expected.ops, "the packed routes", ops)
+        yield from (_routing if expected.load is None else routing_of_load)(record, row, variant)
+        return
+    try:
+        model = plain_model(at(record.manifest, "model", "config"))
+        budget = packed_of(model, variant).budget_bytes
+        yield from routes_declared(f"{where}.routing", expected, model, variant)
+        ops = ops_declared(expected, model, variant)
+    except NotDeclaredError as error:
+        yield Finding("expected", where, f"cannot be derived: {error}")
+        return
+    yield from _compared("expected", f"{where}.ops", expected.ops, "shape, model and variant", ops)
+    if expected.load is not None:
+        heads = list(model.qk_norm_heads)
+        yield from _compared("expected", f"{where}.load.qk_norm_heads", expected.load.qk_norm_heads, "the model", heads)
+    given = expected.server_args.get("cpu_rvv_memory_budget_mib", ABSENT)
+    wanted = ABSENT if budget is None else budget / MIB
+    field = f"{where}.server_args.cpu_rvv_memory_budget_mib"
+    yield from _compared("expected", field, given, "the variant's packed_budget_percent", wanted)
+    projections = variant.get("projections")
+    switches = {
+        "SGLANG_RVV_LINEAR": "torch" if variant.get("linear") == "torch" else "packed",
+        "SGLANG_RVV_PROJECTIONS": ",".join(map(str, projections)) if isinstance(projections, list) else ABSENT,
+        "SGLANG_RVV_ELEMENTWISE": variant.get("elementwise"),
+    }
+    seen = {name: expected.environment.get(name, ABSENT) for name in switches}
+    yield from _compared("expected", f"{where}.environment", seen, "the variant", switches)
 
 
 def _proves_something(where: str, expected: Expected) -> Iterator[Finding]:

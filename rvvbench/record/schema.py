@@ -19,6 +19,8 @@ Int = Annotated[int, Field(strict=True)]
 Count = Annotated[int, Field(strict=True, ge=0)]
 Positive = Annotated[int, Field(strict=True, ge=1)]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+NotNegative = Annotated[float, Field(strict=True, allow_inf_nan=False, ge=0)]
+Share = Annotated[float, Field(strict=True, allow_inf_nan=False, ge=0, le=1)]
 Flag = Annotated[bool, Field(strict=True)]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 RunId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=200)]
@@ -27,6 +29,8 @@ DefinitionId = Annotated[str, Field(pattern=r"^[a-z0-9_]+(\.[a-z0-9_]+)*/[1-9][0
 TargetKind = Literal["board", "emulated", "host"]
 CacheState = Literal["none", "artifact-cold", "artifact-warm"]
 Weights = Literal["hub", "synthetic"]
+AgreementId = Literal["agreement/1", "agreement/2"]
+"""How rows are compared. What was compared by an older definition is derived by it again."""
 
 
 class Model(BaseModel):
@@ -108,7 +112,8 @@ class Route(Model):
     """One line of a routing table: `projection` at `m` rows takes `path`, `calls` times in one process's measured pass.
 
     `calls` is null where they depend on who arrives when (serving): the line then says which path such rows must take
-    if there are any. `reason` is why policy and manifest predict it; it is not compared.
+    if there are any, and `modules` how many modules of the model send such rows there in each pass (null: passes differ
+    in that, or it is not known). `reason` is why policy and manifest predict it; it is not compared.
     """
 
     projection: str
@@ -116,10 +121,15 @@ class Route(Model):
     path: str
     calls: Positive | None
     reason: str = ""
+    modules: Positive | None = None
 
 
-PACKED_LINEAR_OP = "weight_packed_linear_out"
-"""The op of our kernels that serves every `packed` route, one call for one."""
+class Accuracy(Model):
+    """How far a row's tokens and their log-probabilities (nats) may be from torch-native's: see `RowAgreement`."""
+
+    greedy_agreement: Share
+    max_logprob_difference: NotNegative
+    mean_logprob_difference: NotNegative
 
 
 class ExpectedLoad(Model):
@@ -128,6 +138,7 @@ class ExpectedLoad(Model):
     A closed loop has a `concurrency`, an open one `arrivals` and `rate_per_s`; `requests` are the measured ones. `seed`
     is what Poisson arrivals are drawn from; null for all others, and in records that were written without it.
     `layers` is how often the model has each projection but lm_head; null: taken from what the server shows.
+    `qk_norm_heads` are a layer's heads of queries and of keys where it normalises each by itself, else empty.
     """
 
     name: str
@@ -138,6 +149,7 @@ class ExpectedLoad(Model):
     requests: Positive
     layers: Positive | None = None
     seed: Count | None = None
+    qk_norm_heads: tuple[Positive, ...] = ()
 
     @model_validator(mode="after")
     def _closed_or_open(self) -> Self:
@@ -161,7 +173,8 @@ class Expected(Model):
     `input_len` and `output_len` are tokens per sequence. `kernels_sha256` null means that the variant uses none of
     our kernels. `ops` maps each op of our kernels that must run in the measured pass to its calls (null: as many as
     were routed to it), and no other may; the names of the kernels that serve them end with `kernel_suffix` (null: no
-    kernel runs). `vlen_bits` null means that the target has no vector unit that the manifest declares.
+    kernel runs). `vlen_bits` null means that the target has no vector unit that the manifest declares. `accuracy` null
+    means that no difference from torch-native makes the row invalid.
     `checkpoint_files` maps file to sha256. `environment` are variables that the process must see with exactly these
     values. `server_args` are fields of SGLang's ServerArgs that it must be given with exactly these values. `load`
     null means one-batch; a serving row has one, and a `batch_size` of 1.
@@ -184,6 +197,7 @@ class Expected(Model):
     environment: dict[str, str] = {}
     server_args: dict[str, Any]
     load: ExpectedLoad | None = None
+    accuracy: Accuracy | None = None
 
     @field_validator("server_args")
     @classmethod
@@ -274,6 +288,10 @@ class RowAgreement(Model):
     the first different token, after which the contexts differ; null where there is none to compare, and
     `logprob_reason` where that is by design. `reference` is the row that this one is compared with, null for the
     record's reference.
+
+    `mean_logprob_difference` is the mean over the same tokens. `greedy_agreement` is the share of all tokens that stand
+    before the first different one of their sequence: from there on the contexts differ, so that neither equal tokens
+    nor different ones say more. Both are null in records of `agreement/1`.
     """
 
     row: str
@@ -283,17 +301,21 @@ class RowAgreement(Model):
     reason: str | None = None
     reference: str | None = None
     logprob_reason: str | None = None
+    mean_logprob_difference: Number | None = None
+    greedy_agreement: Share | None = None
 
 
 class Agreement(Model):
-    """Do the rows of this record generate the same tokens? `reference` is the name of the first row.
+    """Do the rows of this record generate the same tokens?
 
-    A serving row is compared with the first row of the same load; a row that is the first of its load is a reference
-    too, and not among `rows`.
+    A row is compared with the row of torch-native of the same load, or where there is none with the first row of that
+    load, which is then no member of `rows`. `reference` is the name of that row for the first load. By `agreement/1`,
+    as in records that do not say otherwise, it is always the first row of the load.
     """
 
     reference: str
     rows: tuple[RowAgreement, ...]
+    definition: AgreementId = "agreement/1"
 
 
 class Heading(Model):

@@ -1,16 +1,19 @@
-"""The forward passes of a server while one load ran, as the rows (M) of its projections tell them. Pure.
+"""The forward passes of a server while one load ran, as the rows (M) of its projections and operators tell them. Pure.
 
 A prefill of k prompts brings k x input_len rows to every layer's projections and k to lm_head; a decode step brings
-one row of each request that is decoding. Whichever arrives when, the rows are conserved.
+one row of each request that is decoding. Whichever arrives when, the rows are conserved; and what the projections of a
+layer show of the passes, its attention, norms, activations and rotary embeddings must show too.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
 from rvvbench.record.attestation import Found, routed
+from rvvbench.record.operators import ADDING_NORM_OP, ATTENTION, NORM, OPERATORS, PLAIN_NORM_OP, norm_calls
 from rvvbench.record.plain_manifest import HEAD
 from rvvbench.record.schema import Expected, ExpectedLoad
 from rvvbench.record.timeline import NotMeasuredError
@@ -37,7 +40,9 @@ def pass_reasons(expected: Expected, attestation: Mapping[str, Any]) -> Found:
             wanted = " or ".join(paths) or "no such rows"
             yield "routing", f"{projection} at M={m}: expected {wanted}, observed {path} x {calls}"
     table = _by_projection(expected, attestation)
+    yield from _apart_alike(expected, routes)
     yield from _conserved(expected, load, table)
+    yield from _norms_apart(load, table, attestation)
     if load.mode == "closed" and load.in_flight > 1 and expected.output_len > 1:
         try:
             share = decoded_at_full_percent(expected, attestation)
@@ -63,7 +68,7 @@ def decoded_at_full_percent(expected: Expected, attestation: Mapping[str, Any]) 
     if expected.input_len <= load.in_flight:
         raise NotMeasuredError(f"a prefill of {expected.input_len} tokens looks like a decode step of as many requests")
     table = _by_projection(expected, attestation)
-    layers = [by_rows for projection, by_rows in table.items() if projection != HEAD]
+    layers = [by_rows for projection, by_rows in table.items() if projection != HEAD and projection not in OPERATORS]
     if not layers or any(by_rows != layers[0] for by_rows in layers):
         raise NotMeasuredError("the projections of a layer do not show the same passes")
     decoded = {m: m * calls for m, calls in layers[0].items() if m <= load.in_flight}
@@ -89,25 +94,42 @@ def _by_projection(expected: Expected, attestation: Mapping[str, Any]) -> dict[s
     return dict(table)
 
 
-def _conserved(expected: Expected, load: ExpectedLoad, table: Mapping[str, ByRows]) -> Found:
+def _apart_alike(expected: Expected, routes: Mapping[tuple[str, int, str], int]) -> Found:
+    """Where some modules of a projection take one path and some another, every pass sends as many each way."""
+    apart: defaultdict[tuple[str, int], dict[str, int]] = defaultdict(dict)
+    for route in expected.routing:
+        if route.modules is not None:
+            apart[route.projection, route.m][route.path] = route.modules
+    for (projection, m), modules in apart.items():
+        shares = {path: Fraction(routes.get((projection, m, path), 0), count) for path, count in modules.items()}
+        if len(set(shares.values())) > 1:
+            seen = ", ".join(f"{path} x {routes.get((projection, m, path), 0)}" for path in modules)
+            wanted = ", ".join(f"{path} x {count}" for path, count in modules.items())
+            yield "routing", f"{projection} at M={m}: observed {seen}, each pass has {wanted}"
+
+
+def _conserved(expected: Expected, load: ExpectedLoad, table: Mapping[str, Counter[int]]) -> Found:
     rows = load.requests * (expected.input_len + expected.output_len - 1)
+    of_layers = {name: by_rows for name, by_rows in table.items() if name not in (HEAD, NORM, *ATTENTION)}
     layers = load.layers
     if layers is None:
         # Then the first projection says how many there are, and the others must agree.
-        first = next((by_rows for projection, by_rows in table.items() if projection != HEAD), {})
-        layers = max(1, _rows(first) // rows)
-    shown: dict[str, ByRows] = {}
-    for projection, by_rows in table.items():
-        wanted = load.requests * expected.output_len if projection == HEAD else layers * rows
-        if _rows(by_rows) != wanted:
-            text = f"{projection} computed {_rows(by_rows)} rows, {load.requests} requests need {wanted}"
-            yield "routing", text + _likely_cause(expected, _rows(by_rows) - wanted)
-        if projection != HEAD:
-            shown[projection] = by_rows
+        layers = max(1, _rows(next(iter(of_layers.values()), {})) // rows)
+    wanted = dict.fromkeys(of_layers, layers * rows)
+    wanted[HEAD] = load.requests * expected.output_len
+    wanted["extend_attention"] = layers * load.requests * expected.input_len
+    wanted["decode_attention"] = layers * load.requests * (expected.output_len - 1)
+    for name, by_rows in table.items():
+        if name in wanted and _rows(by_rows) != wanted[name]:
+            text = f"{name} computed {_rows(by_rows)} rows, {load.requests} requests need {wanted[name]}"
+            yield "routing", text + _likely_cause(expected, _rows(by_rows) - wanted[name])
+    shown = dict(of_layers)
+    if any(name in table for name in ATTENTION):
+        shown["attention"] = sum((table[name] for name in ATTENTION if name in table), Counter[int]())
     names = list(shown)
-    for projection in names[1:]:
-        if shown[projection] != shown[names[0]]:
-            yield "routing", f"{projection} and {names[0]} of the same layers show different passes"
+    for name in names[1:]:
+        if shown[name] != shown[names[0]]:
+            yield "routing", f"{name} and {names[0]} of the same layers show different passes"
     if HEAD in table and names:
         passes, calls = sum(table[HEAD].values()), sum(shown[names[0]].values())
         if calls != layers * passes:
@@ -115,6 +137,36 @@ def _conserved(expected: Expected, load: ExpectedLoad, table: Mapping[str, ByRow
                 "routing",
                 f"{names[0]} was called {calls} times, {layers} layers in {passes} passes need another count",
             )
+    if NORM in table and names:
+        yield from _norms(load, layers, table[NORM], names[0], shown[names[0]])
+
+
+def _norms(load: ExpectedLoad, layers: int, norms: ByRows, projection: str, by_rows: ByRows) -> Found:
+    """A pass has two norms of all its tokens in each layer, one at its end, and those of queries and keys."""
+    needed: Counter[int] = Counter()  # times the layers, for `by_rows` is
+    for m, calls in by_rows.items():
+        needed[m] += calls * (2 * layers + 1)
+        for heads in load.qk_norm_heads:
+            needed[m * heads] += calls * layers
+    for m in sorted({*needed, *norms}):
+        if norms.get(m, 0) * layers != needed[m]:
+            wanted = Fraction(needed[m], layers)
+            yield (
+                "routing",
+                f"norm at M={m} was called {norms.get(m, 0)} times, the passes of {projection} need {wanted}",
+            )
+
+
+def _norms_apart(load: ExpectedLoad, table: Mapping[str, ByRows], attestation: Mapping[str, Any]) -> Found:
+    """How many of the norms added a residual, where our kernels computed them."""
+    ops = attestation.get("ops")
+    if load.layers is None or HEAD not in table or not isinstance(ops, dict):
+        return
+    calls = {op: ops[op].get("calls") for op in (PLAIN_NORM_OP, ADDING_NORM_OP) if op in ops}
+    passes = sum(table[HEAD].values())
+    wanted = norm_calls(load.layers, passes, qk_norms=bool(load.qk_norm_heads))
+    if calls and calls != wanted:
+        yield "kernels", f"in {passes} passes the norms need calls {wanted}, the kernels attest {calls}"
 
 
 def _likely_cause(expected: Expected, too_many: int) -> str:

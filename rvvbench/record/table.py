@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rvvbench.record import serving_table
+from rvvbench.record import accuracy_table, packing_table, serving_table
 from rvvbench.record.answer import GAIN_OF, answers, first_of, ratio
 from rvvbench.record.disturbance import disturbances, is_disturbed
 from rvvbench.record.failure import failed_before, failures, reason_texts
 from rvvbench.record.figure_set import ALL_DEFINITIONS, definition_of
-from rvvbench.record.schema import Expected, Record, Row, RowAgreement, RowFigure
+from rvvbench.record.schema import Expected, Record, Row, RowFigure
 from rvvbench.record.server_switches import switched
 from rvvbench.record.table_parts import GIB, MIB, Cell, Column, Line, Notes, Table, significant
-from rvvbench.record.tokens import reference_of
 
 RATIO_OF = "decode_rate_tokens_per_s"
 
@@ -68,6 +67,7 @@ def _columns(record: Record) -> tuple[Column, ...]:
         columns.append(Column("concurrency", "Conc."))
     if any(row.rate_per_s is not None for row in record.rows):
         columns.append(Column("rate", "Rate", "1/s"))
+    columns += packing_table.columns(record)
     for name, title in serving_table.FIGURES if serving else _FIGURES:
         present = [row.figures[name] for row in record.rows if name in row.figures]
         expected = record.rows[0].expected
@@ -81,7 +81,7 @@ def _columns(record: Record) -> tuple[Column, ...]:
             columns.append(Column("ratio", "Ratio", to_first, text=_RATIO_TEXT))
         if serving and name == GAIN_OF:
             columns.append(Column("gain", "Gain", to_first, text=_GAIN_TEXT))
-    return (*columns, Column("tokens", "Tokens"), Column("validity", "Validity"))
+    return (*columns, Column("tokens", "Tokens"), *accuracy_table.columns(record), Column("validity", "Validity"))
 
 
 def _unit(name: str, figures: Sequence[RowFigure], expected: Expected) -> str:
@@ -111,7 +111,11 @@ def _cell(record: Record, row: Row, column: Column, notes: Notes) -> Cell:
     if column.key == "gain":
         return _ratio(first_of(record, row), row, GAIN_OF)
     if column.key == "tokens":
-        return _tokens(record, row, notes)
+        return accuracy_table.tokens(record, row, lambda reason: _cited(row, reason, notes))
+    if column.key == accuracy_table.LOGPROB:
+        return accuracy_table.logprobs(record, row, lambda reason: _cited(row, reason, notes))
+    if column.key in (packing_table.BUDGET, packing_table.PACKED):
+        return packing_table.cell(record, row, column)
     if column.key == "validity":
         return Cell("valid" if row.validity.valid else "INVALID", row.validity.status)
     return _figure(row, column, notes)
@@ -142,20 +146,6 @@ def _ratio(first: Row, row: Row, name: str) -> Cell:
     if found is None:
         return Cell("-", None, reason=f"a ratio needs two {_RATES[name]}")
     return Cell(f"{significant(found, 2 if name == RATIO_OF and found >= 2 else 3)}x", found)
-
-
-def _tokens(record: Record, row: Row, notes: Notes) -> Cell:
-    if reference_of(record.rows, row) is row:
-        return Cell("reference", "reference")
-    found = _agreement_of(record, row)
-    if found is None or found.tokens_equal is None:
-        reason = (found.reason if found else None) or "the record does not compare this row's tokens"
-        return Cell(_cited(row, reason, notes), None, reason=reason)
-    return Cell("equal", "equal") if found.tokens_equal else Cell("DIFFER", "differ")
-
-
-def _agreement_of(record: Record, row: Row) -> RowAgreement | None:
-    return next((one for one in record.agreement.rows if one.row == row.name), None)
 
 
 def _relocked(record: Record) -> str | None:
@@ -192,23 +182,7 @@ def _remarks(record: Record) -> tuple[str, ...]:
         remarks = ["One process for each row: no spread is known and no difference can be called significant."]
     else:
         remarks = [f"Median (min-max) of {' or '.join(map(str, counts))} fresh processes."]
-    for row in record.rows:
-        found = _agreement_of(record, row)
-        if found is not None and found.tokens_equal is not None:
-            remarks.append(_agreement_remark(found.reference or record.agreement.reference, found))
+    remarks += [*accuracy_table.remarks(record), *packing_table.remarks(record)]
     if record.heading.workload == "serving":
         remarks += serving_table.remarks(record)
     return (*remarks, *record.notes)
-
-
-def _agreement_remark(reference: str, found: RowAgreement) -> str:
-    difference = found.max_logprob_difference
-    known = "" if difference is None else f"; log-probabilities differ by at most {difference:.2g}"
-    parted = found.first_difference
-    if parted is None:
-        return f"Tokens of {found.row} equal those of {reference}{known}."
-    margin = "" if parted.reference_margin is None else f" (its top-2 margin there: {parted.reference_margin:.2g})"
-    return (
-        f"Tokens of {found.row} part from {reference} at output token {parted.position + 1} of sequence "
-        f"{parted.sequence}: {parted.token} for {parted.reference_token}{margin}{f'{known} before' if known else ''}."
-    )

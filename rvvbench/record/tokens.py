@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
 from rvvbench.record.events import named
-from rvvbench.record.schema import Agreement, Difference, ExpectedLoad, Row, RowAgreement
+from rvvbench.record.schema import Agreement, AgreementId, Difference, ExpectedLoad, Row, RowAgreement
 from rvvbench.record.timeline import is_number
 
 NO_LOGPROBS = "the server was not asked for log-probabilities"
+
+REFERENCE = "torch-native"
+"""The variant that the others are held against."""
+
+NEWEST: AgreementId = "agreement/2"
 
 
 @dataclass(frozen=True)
@@ -57,25 +63,28 @@ def _of_requests(events: Sequence[Mapping[str, Any]], load: str) -> Generation:
     return Generation(tuple(zip_longest(*sequences.values())), (), ())
 
 
-def agreement_of(rows: Sequence[Row]) -> Agreement:
-    """Each row's first process against that of its reference (validity has seen to it that a row's processes agree).
+def agreement_of(rows: Sequence[Row], definition: AgreementId = NEWEST) -> Agreement:
+    """Each row's first process against that of its reference (validity has seen to it that a row's processes agree)."""
+    compared = tuple(
+        _row_agreement(one, row, definition) for row in rows if (one := reference_of(rows, row, definition)) is not row
+    )
+    return Agreement(reference=reference_of(rows, rows[0], definition).name, rows=compared, definition=definition)
 
-    The reference of a row is the first row of the same load; of one batch, the first row.
+
+def reference_of(rows: Sequence[Row], row: Row, definition: AgreementId = NEWEST) -> Row:
+    """The row whose tokens `row` should have generated, which may be itself: that of torch-native at the same load, or
+    else (and always by `agreement/1`) the first row of that load.
     """
-    compared = tuple(_row_agreement(one, row) for row in rows if (one := reference_of(rows, row)) is not row)
-    return Agreement(reference=rows[0].name, rows=compared)
-
-
-def reference_of(rows: Sequence[Row], row: Row) -> Row:
-    """The row whose tokens `row` should have generated, which may be itself."""
-    return next((one for one in rows if _load(one) == _load(row)), row)
+    alike = [one for one in rows if _load(one) == _load(row)]
+    native = [one for one in alike if one.variant == REFERENCE] if definition != "agreement/1" else []
+    return next(iter([*native, *alike]), row)
 
 
 def _load(row: Row) -> str | None:
     return row.expected.load.name if row.expected.load else None
 
 
-def _row_agreement(reference: Row, row: Row) -> RowAgreement:
+def _row_agreement(reference: Row, row: Row, definition: AgreementId) -> RowAgreement:
     if not reference.processes or not row.processes:
         return _unknown(reference, row, "a row without a process has no tokens")
     load = row.expected.load
@@ -86,13 +95,18 @@ def _row_agreement(reference: Row, row: Row) -> RowAgreement:
     if _shape(ours) != _shape(theirs):
         return _unknown(reference, row, f"{row.name} and {reference.name} did not generate as many tokens")
     first = _first_difference(ours, theirs)
+    common = _common(ours, theirs)
+    differences = _logprob_differences(common, ours, theirs) if load is None else None
+    newer = definition != "agreement/1"
     return RowAgreement(
         row=row.name,
         tokens_equal=first is None,
-        max_logprob_difference=None if load else _max_logprob_difference(ours, theirs),
+        max_logprob_difference=max(differences) if differences else None,
         first_difference=first,
         reference=reference.name if load else None,
         logprob_reason=NO_LOGPROBS if load else None,
+        mean_logprob_difference=math.fsum(differences) / len(differences) if differences and newer else None,
+        greedy_agreement=len(common) / sum(_shape(ours)) if newer else None,
     )
 
 
@@ -128,21 +142,28 @@ def _first_difference(ours: Generation, theirs: Generation) -> Difference | None
     return None
 
 
-def _max_logprob_difference(ours: Generation, theirs: Generation) -> float | None:
-    """Over each sequence up to and without its first different token; None where a log-probability is missing."""
-    largest: float | None = None
+def _common(ours: Generation, theirs: Generation) -> list[tuple[int, int]]:
+    """(position, sequence) of every token before the first different one of its sequence."""
     parted: set[int] = set()
+    common = []
     for position, (step, reference) in enumerate(zip(ours.token_ids, theirs.token_ids, strict=True)):
         for sequence, (token, reference_token) in enumerate(zip(step, reference, strict=True)):
             if token != reference_token:
                 parted.add(sequence)
-            if sequence in parted:
-                continue
-            pair = [one.logprobs[position][sequence : sequence + 1] for one in (ours, theirs)]
-            if not pair[0] or not pair[1] or pair[0][0] is None or pair[1][0] is None:
-                return None
-            largest = max(largest or 0.0, abs(pair[0][0] - pair[1][0]))
-    return largest
+            if sequence not in parted:
+                common.append((position, sequence))
+    return common
+
+
+def _logprob_differences(tokens: Sequence[tuple[int, int]], ours: Generation, theirs: Generation) -> list[float] | None:
+    """|difference| of the log-probabilities of each of `tokens`; None where one is missing."""
+    differences = []
+    for position, sequence in tokens:
+        pair = [one.logprobs[position][sequence : sequence + 1] for one in (ours, theirs)]
+        if not pair[0] or not pair[1] or pair[0][0] is None or pair[1][0] is None:
+            return None
+        differences.append(abs(pair[0][0] - pair[1][0]))
+    return differences
 
 
 def _items(event: Mapping[str, Any], field: str, read: Any) -> tuple[Any, ...]:

@@ -39,14 +39,15 @@ def recorded(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def own_settings(spec: Common, model_files: Mapping[str, str]) -> dict[str, str]:
-    """What the runner sets: the platform by name (so that a plugin that fails is an error, not a fallback), the
-    linears of the variant, and the model files of SGLang that need not be imported. `model_files` {stem: source text}
-    of sglang/srt/models.
+    """What the runner sets: the platform by name (so that a plugin that fails is an error, not a fallback), which parts
+    of the model the variant computes with kernels, and the model files of SGLang that need not be imported.
+    `model_files` {stem: source text} of sglang/srt/models.
     """
     settings = {
         "SGLANG_PLATFORM": PLATFORM,
-        "SGLANG_RVV_LINEAR": spec.variant.linear,
+        "SGLANG_RVV_LINEAR": "torch" if spec.variant.linear == "torch" else "packed",
         "SGLANG_RVV_PROJECTIONS": ",".join(spec.variant.projections),
+        "SGLANG_RVV_ELEMENTWISE": spec.variant.elementwise,
         "HF_HUB_OFFLINE": "1",
         "TRANSFORMERS_OFFLINE": "1",
     }

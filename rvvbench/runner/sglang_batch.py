@@ -22,19 +22,23 @@ POOL_TOKENS = 4096
 
 def server_arguments(spec: Spec) -> dict[str, Any]:
     """The fields of SGLang's ServerArgs for this spec; the variant's own come last."""
+    variant = spec.variant
     needed = spec.batch_size * (max(len(prompt) for prompt in spec.input_ids) + spec.output_len)
     return {
         "model_path": spec.model_path,
         "device": "cpu",
         "dtype": spec.dtype,
         "tp_size": spec.tensor_parallel,
-        "attention_backend": spec.variant.attention_backend,
+        "attention_backend": variant.attention_backend,
+        **({"kv_cache_dtype": variant.kv_cache_dtype} if variant.kv_cache_dtype != "auto" else {}),
+        **({"quantization": "w8a8_int8"} if variant.linear == "w8a8" else {}),
+        **({} if variant.memory_budget_mib is None else {"cpu_rvv_memory_budget_mib": variant.memory_budget_mib}),
         "random_seed": 0,
         "max_total_tokens": max(POOL_TOKENS, 2 * needed),
         "max_running_requests": spec.batch_size,
         "disable_radix_cache": True,
         "disable_overlap_schedule": True,
-        **spec.variant.server_args,
+        **variant.server_args,
     }
 
 

@@ -17,14 +17,24 @@ SCHEMA = "rvvbench/spec/1"
 
 @dataclass(frozen=True)
 class Variant:
-    """What a row compares. `server_args` are further fields of SGLang's ServerArgs."""
+    """What a row compares. `server_args` are further fields of SGLang's ServerArgs. `memory_budget_mib` bounds packed
+    weights; None: nothing does but the memory there is.
+    """
 
     name: str
     attention_backend: str
     linear: str
     projections: tuple[str, ...]
+    elementwise: str
+    kv_cache_dtype: str
+    memory_budget_mib: float | None
     compile: str
     server_args: Mapping[str, Any]
+
+    @property
+    def uses_kernels(self) -> bool:
+        """Whether the kernel library must be loaded and attested."""
+        return self.linear != "torch" or self.attention_backend == "rvv" or self.elementwise == "kernels"
 
 
 @dataclass(frozen=True)
@@ -125,6 +135,9 @@ def common(document: Mapping[str, Any]) -> dict[str, Any]:
             attention_backend=str(variant["attention_backend"]),
             linear=str(variant["linear"]),
             projections=tuple(variant.get("projections") or ()),
+            elementwise=str(variant.get("elementwise", "torch")),
+            kv_cache_dtype=str(variant.get("kv_cache_dtype", "auto")),
+            memory_budget_mib=_number(variant.get("memory_budget_mib")),
             compile=str(variant.get("compile", "none")),
             server_args=dict(variant.get("server_args") or {}),
         ),
@@ -146,14 +159,27 @@ def problems_of(spec: Common, kind: str) -> Iterator[str]:
         yield f"kind {spec.kind!r} is not {kind}"
     if spec.tensor_parallel != 1:
         yield f"tensor_parallel {spec.tensor_parallel}: one process measures one rank"
-    if spec.variant.linear not in ("torch", "packed"):
-        yield f"linear {spec.variant.linear!r} is not one of torch, packed"
-    if spec.variant.linear == "packed" and not (spec.variant.projections and spec.expect.kernels_sha256):
-        yield "linear packed needs projections and expect.kernels_sha256"
-    if spec.variant.compile != "none":
-        yield f"compile {spec.variant.compile!r} is not known to this runner"
+    variant = spec.variant
+    for name, value, known in (
+        ("attention_backend", variant.attention_backend, ("torch_native", "rvv")),
+        ("linear", variant.linear, ("torch", "packed", "w8a8")),
+        ("elementwise", variant.elementwise, ("torch", "kernels")),
+        ("kv_cache_dtype", variant.kv_cache_dtype, ("auto", "int8")),
+    ):
+        if value not in known:
+            yield f"{name} {value!r} is not one of {', '.join(known)}"
+    if variant.linear in ("packed", "w8a8") and not variant.projections:
+        yield f"linear {variant.linear} needs projections"
+    if variant.uses_kernels and not spec.expect.kernels_sha256:
+        yield "a variant that uses kernels needs expect.kernels_sha256"
+    if variant.compile != "none":
+        yield f"compile {variant.compile!r} is not known to this runner"
     if spec.output_len < 1 or spec.sample_interval_s <= 0 or spec.threads < 1:
         yield "output_len, threads and sample_interval_s must be positive"
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None else float(value)
 
 
 def _prompts(value: Any) -> tuple[tuple[int, ...], ...]:

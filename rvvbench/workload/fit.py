@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rvvbench.errors import EnvironmentLacks
-from rvvbench.manifest.models import PROJECTIONS, Variant
+from rvvbench.manifest.models import Variant
+from rvvbench.manifest.packing import packing
 from rvvbench.manifest.resolve import Resolved
-from rvvbench.manifest.shapes import projection_shapes
 from rvvbench.workload.provision import Provision
 
 WEIGHTS = (".safetensors", ".bin", ".pt")
@@ -26,23 +26,21 @@ class Need:
 
 
 def need(resolved: Resolved, variant: Variant, checkpoint_bytes: int) -> Need:
-    """A lower bound: activations, pools and Python come on top."""
-    packed = set(variant.projections) if variant.linear == "packed" else set()
-    shapes = {shape.projection: shape for shape in projection_shapes(resolved.model.config)}
-    return Need(checkpoint_bytes, sum(shapes[name].packed_bytes for name in PROJECTIONS if name in packed))
+    """A lower bound: activations, pools and Python come on top. `checkpoint_bytes`: of the one that `variant` loads."""
+    return Need(checkpoint_bytes, packing(resolved.model.config, variant).packed_bytes)
 
 
 def check_memory(resolved: Resolved, provision: Provision, available_bytes: int | None) -> None:
     """Raise EnvironmentLacks where a variant's weights alone exceed the board's memory limit or the available memory
     (None, not known: not checked).
     """
-    weights = sum(size for name, (_, size) in provision.checkpoint_dir.files.items() if name.endswith(WEIGHTS))
     limits = [
         (resolved.board.memory_limit_bytes, f"the memory limit of board {resolved.board.name}"),
         (available_bytes, "the available memory of this machine"),
     ]
     for variant in resolved.variants:
-        wanted = need(resolved, variant, weights)
+        files = provision.checkpoint_of(variant).files
+        wanted = need(resolved, variant, sum(size for name, (_, size) in files.items() if name.endswith(WEIGHTS)))
         for limit, name in limits:
             if limit is not None and wanted.bytes > limit:
                 raise EnvironmentLacks(
@@ -50,7 +48,7 @@ def check_memory(resolved: Resolved, provision: Provision, available_bytes: int 
                     f"({_mib(wanted.checkpoint_bytes)} checkpoint, {_mib(wanted.packed_bytes)} packed), "
                     f"{name} is {_mib(limit)}",
                     where=resolved.experiment_document.where(("model",)),
-                    mend="a smaller model, fewer packed projections, or more memory",
+                    mend="a smaller model, a variant with a budget of packed weights, or more memory",
                 )
 
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from rvvbench.manifest.models import OneBatch, Variant
+from rvvbench.manifest.operators import expected_ops
 from rvvbench.manifest.resolve import Resolved
 from rvvbench.manifest.routing import predicted_routes
 from rvvbench.record.build import build_row
-from rvvbench.record.schema import PACKED_LINEAR_OP, Expected, Heading, Row
+from rvvbench.record.schema import Expected, Heading, Row
 from rvvbench.target.select import Target
 from rvvbench.workload.follow import Say
 from rvvbench.workload.job import Measured
@@ -53,12 +54,12 @@ class OneBatchJob:
 
     def expected(self, variant: Variant) -> Expected:
         """What every process of the row of `variant` must show."""
-        routes = predicted_routes(self.resolved.model.config, variant, self.workload)
-        packed_calls = sum(route.calls or 0 for route in routes if route.path == "packed")
+        config = self.resolved.model.config
+        routes = predicted_routes(config, variant, self.workload)
         return Expected(
             **expected_of_process(self.resolved, self.target, variant, self.pins, routes),
             batch_size=self.workload.batch_size,
-            ops={PACKED_LINEAR_OP: packed_calls} if packed_calls else {},
+            ops=expected_ops(config, variant, self.workload),
             # The runner lets a variant's own come last; here they come first, so that a variant that overrules what
             # the record's heading says makes an invalid row and not a false heading.
             server_args={**variant.server_args, **declared_server_args(self.resolved, variant)},

@@ -57,7 +57,7 @@ def run_process(
             mounts=(
                 Mount(runner, "/rvvbench/runner"),
                 Mount(place.provision.sites[variant.name], "/rvvbench/site"),
-                Mount(place.provision.checkpoint, "/rvvbench/model"),
+                Mount(place.provision.checkpoint_of(variant).path, "/rvvbench/model"),
                 Mount(spec_dir, "/rvvbench/spec"),
                 Mount(out, "/rvvbench/out", writable=True),
             ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,21 @@ from rvvbench import project
 from rvvbench.engine.service import Engine
 from rvvbench.errors import EnvironmentLacks, ManifestError
 from rvvbench.manifest.lock import LockFile
-from rvvbench.manifest.models import DebianSource, GitSource, Stack, WheelSource
+from rvvbench.manifest.models import DebianSource, GitSource, Stack, Variant, WheelSource
 from rvvbench.manifest.resolve import Resolved, resolved_commit
 from rvvbench.manifest.source import Document
 from rvvbench.progress import Progress
-from rvvbench.provide.checkpoint import CheckpointDir, PinnedFile, SyntheticModel, ensure_hub, ensure_synthetic
+from rvvbench.provide.checkpoint import (
+    CheckpointDir,
+    PinnedFile,
+    SyntheticModel,
+    ensure_hub,
+    ensure_synthetic,
+    ensure_w8a8,
+)
 from rvvbench.provide.kernels import Build, KernelWheel, build_kernels
 from rvvbench.provide.plugin import PluginWheel, build_plugin
+from rvvbench.provide.quantise import ALGORITHM as W8A8
 from rvvbench.provide.site import Wheel, ensure_site, first_on_path
 from rvvbench.provide.stack_wheels import DISTRIBUTIONS, Source, StackBuild, StackWheel, find_stack_wheel
 from rvvbench.target.select import Target, host_arch
@@ -28,26 +37,28 @@ from rvvbench.workload.images import UsedImage, use_image
 class Provision:
     """What a run mounts. `sites` maps a variant to the folder that becomes `/rvvbench/site`.
 
-    `unlocked_files` are those of the checkpoint whose hash is recorded but stands in no lock.
+    `w8a8` is the quantised form of `checkpoint`, None where no variant computes with it; `w8a8_pinned` tells whether
+    the manifest has its hashes. `unlocked_files` are those of the checkpoint whose hash is recorded but stands in no
+    lock.
     """
 
     image: UsedImage
-    checkpoint_dir: CheckpointDir
+    checkpoint: CheckpointDir
     plugin: PluginWheel
     kernels: KernelWheel | None
     sites: dict[str, Path]
     unlocked_files: tuple[str, ...] = ()
     stack_wheels: tuple[StackWheel, ...] = ()
+    w8a8: CheckpointDir | None = None
+    w8a8_pinned: bool = False
 
-    @property
-    def checkpoint(self) -> Path:
-        """The folder of the verified checkpoint."""
-        return self.checkpoint_dir.path
-
-    @property
-    def checkpoint_files(self) -> dict[str, str]:
-        """File -> sha256 of the checkpoint."""
-        return {name: sha256 for name, (sha256, _) in self.checkpoint_dir.files.items()}
+    def checkpoint_of(self, variant: Variant) -> CheckpointDir:
+        """The checkpoint that `variant` loads."""
+        if variant.linear != "w8a8":
+            return self.checkpoint
+        if self.w8a8 is None:
+            raise ValueError(f"{variant.name} needs the quantised checkpoint, which was not provided")
+        return self.w8a8
 
     @property
     def kernels_sha256(self) -> str | None:
@@ -62,9 +73,13 @@ class Provision:
             count = len(self.image.relocked.differences)
             notes.append(f"image: relocked, {count} packages differ from the lock")
         if self.unlocked_files:
-            share = f"{len(self.unlocked_files)} of {len(self.checkpoint_files)} files"
+            share = f"{len(self.unlocked_files)} of {len(self.checkpoint.files)} files"
             notes.append(
                 f"checkpoint: {share} have no hash in the lock; recorded is that of the download (rvvbench lock)"
+            )
+        if self.w8a8 is not None and not self.w8a8_pinned:
+            notes.append(
+                f"checkpoint_w8a8: nothing pins its files; recorded is what {W8A8} made of the checkpoint's files"
             )
         return notes
 
@@ -81,10 +96,12 @@ class Provision:
         pins = {
             "image": {"name": self.image.ref.name, "arch": self.image.ref.arch, "digest": self.image.ref.digest},
             "packages": self.image.packages,
-            "checkpoint": {"kind": self.checkpoint_dir.kind, "files": self.checkpoint_files},
+            "checkpoint": {"kind": self.checkpoint.kind, "files": self.checkpoint.sha256s},
             "plugin": {"version": self.plugin.version, "wheel_sha256": self.plugin.sha256},
             "kernels": kernels,
         }
+        if self.w8a8 is not None:
+            pins["checkpoint_w8a8"] = {"algorithm": W8A8, "files": self.w8a8.sha256s}
         if self.stack_wheels:
             pins["built"] = {
                 wheel.part: {
@@ -108,6 +125,7 @@ def provide(resolved: Resolved, target: Target, engine: Engine, *, state_dir: Pa
     built = built_wheels(resolved, StackBuild(target.arch, image.ref, engine, state_dir))
     progress.phase(f"checkpoint {resolved.model.title} ({resolved.experiment.weights})")
     checkpoint = _checkpoint(resolved, state_dir, progress)
+    w8a8 = w8a8_checkpoint(resolved, checkpoint, progress)
     kernels = None
     if any(variant.uses_kernels for variant in resolved.variants):
         kernels = kernels_for(
@@ -121,7 +139,8 @@ def provide(resolved: Resolved, target: Target, engine: Engine, *, state_dir: Pa
             # The image has a PyTorch and an SGLang of its own.
             wheels = [*built, first_on_path(state_dir / "wheels" / "first"), *wheels]
         sites[variant.name] = ensure_site(wheels, state_dir / "sites", progress.line)
-    return Provision(image, checkpoint, plugin, kernels, sites, unlocked_files(resolved, checkpoint), built)
+    unlocked = unlocked_files(resolved, checkpoint)
+    return Provision(image, checkpoint, plugin, kernels, sites, unlocked, built, w8a8, w8a8_pins(resolved) is not None)
 
 
 def git_sources(stack: Stack, places: Document, lock: LockFile) -> list[Source]:
@@ -235,12 +254,39 @@ def check_stack(resolved: Resolved, image: UsedImage) -> None:
             )
 
 
+def w8a8_pins(resolved: Resolved) -> dict[str, PinnedFile] | None:
+    """What the manifest says of the quantised checkpoint's files; None where it says nothing, as for Hub weights."""
+    synthetic = resolved.model.synthetic
+    if resolved.experiment.weights != "synthetic" or synthetic is None or synthetic.w8a8 is None:
+        return None
+    return {name: PinnedFile(file.sha256, file.size) for name, file in synthetic.w8a8.files.items()}
+
+
+def w8a8_checkpoint(resolved: Resolved, checkpoint: CheckpointDir, progress: Progress) -> CheckpointDir | None:
+    """The quantised form of `checkpoint`; None where no variant computes with it.
+
+    Raises ManifestError at the pin that does not hold, and what `ensure_w8a8` raises.
+    """
+    if all(variant.linear != "w8a8" for variant in resolved.variants):
+        return None
+    progress.phase(f"checkpoint {resolved.model.title} ({W8A8})")
+    places = resolved.model_document
+    return ensure_w8a8(
+        checkpoint,
+        w8a8_pins(resolved),
+        progress=_told(progress),
+        where=lambda name: places.where(("synthetic", "w8a8", "files", name, "sha256")),
+    )
+
+
+def _told(progress: Progress) -> Callable[[int, int], None]:
+    """Tells of bytes done and bytes in all."""
+    return lambda done, total: progress.line(f"{done / 1e6:,.0f} of {total / 1e6:,.0f} MB")
+
+
 def _checkpoint(resolved: Resolved, state_dir: Path, progress: Progress) -> CheckpointDir:
     model, places = resolved.model, resolved.model_document
     folder = state_dir / "checkpoints"
-
-    def told(done: int, total: int) -> None:
-        progress.line(f"{done / 1e6:,.0f} of {total / 1e6:,.0f} MB")
 
     if resolved.experiment.weights == "synthetic":
         if model.synthetic is None:
@@ -253,7 +299,7 @@ def _checkpoint(resolved: Resolved, state_dir: Path, progress: Progress) -> Chec
         return ensure_synthetic(
             SyntheticModel(model.name, model.config, model.synthetic.algorithm, model.synthetic.seed, files),
             folder / f"{model.name}-synthetic-{model.synthetic.seed}",
-            progress=told,
+            progress=_told(progress),
             where=lambda name: places.where(("synthetic", "files", name, "sha256")),
         )
     if model.hub is None:
@@ -268,6 +314,6 @@ def _checkpoint(resolved: Resolved, state_dir: Path, progress: Progress) -> Chec
         model.hub.revision,
         locked.files,
         folder / f"{model.name}-hub-{model.hub.revision[:12]}",
-        progress=told,
+        progress=_told(progress),
         where=lambda name: resolved.lock.document.where(("models", model.name, "files", name)),
     )

@@ -45,6 +45,12 @@ def job_of(resolved: Resolved, target: Target, pins: Pins) -> Job:
     return ServingJob(resolved, target, pins, workload)
 
 
+def pins_of(provision: Provision) -> Pins:
+    """The hashes of what was provided, for specs and rows."""
+    w8a8 = provision.w8a8.sha256s if provision.w8a8 is not None else None
+    return Pins(provision.checkpoint.sha256s, provision.kernels_sha256, w8a8)
+
+
 def run(
     resolved: Resolved,
     target: Target,
@@ -68,7 +74,7 @@ def run(
     experiment = resolved.experiment
     run_dir = state_dir / "runs" / run_id
     run_dir.mkdir(parents=True)
-    job = job_of(resolved, target, Pins(provision.checkpoint_files, provision.kernels_sha256))
+    job = job_of(resolved, target, pins_of(provision))
     place = Place(resolved, target, provision, engine, progress)
     observer = Observer.for_run(target.kind, interval_s=max(experiment.sample_interval_s, 1.0))
     measured: dict[str, list[Measured]] = {variant.name: [] for variant in resolved.variants}

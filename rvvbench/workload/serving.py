@@ -9,12 +9,14 @@ from typing import Any
 
 from rvvbench.manifest.loads import Load, loads
 from rvvbench.manifest.models import Serving, Variant
+from rvvbench.manifest.operators import allowed_ops
 from rvvbench.manifest.resolve import Resolved
 from rvvbench.manifest.routing import allowed_routes
+from rvvbench.manifest.shapes import layers_of
 from rvvbench.record.build import build_row
 from rvvbench.record.request_figures import decode_rate, e2e_s, ttft_s
 from rvvbench.record.request_timeline import requests as timelines
-from rvvbench.record.schema import PACKED_LINEAR_OP, Expected, ExpectedLoad, Heading, Row
+from rvvbench.record.schema import Expected, ExpectedLoad, Heading, Row
 from rvvbench.record.timeline import NotMeasuredError
 from rvvbench.target.select import Target
 from rvvbench.workload.follow import Say
@@ -52,11 +54,13 @@ class ServingJob:
 
     def expected(self, variant: Variant, load: Load) -> Expected:
         """What every server must show for the row of `variant` at `load`."""
-        routes = allowed_routes(self.resolved.model.config, variant, self.workload, load.in_flight)
+        config = self.resolved.model.config
+        layers = layers_of(config)
+        routes = allowed_routes(config, variant, self.workload, load.in_flight)
         return Expected(
             **expected_of_process(self.resolved, self.target, variant, self.pins, routes),
             batch_size=1,
-            ops={PACKED_LINEAR_OP: None} if any(route.path == "packed" for route in routes) else {},
+            ops=allowed_ops(config, variant, self.workload),
             server_args=self.server_args(variant),
             load=ExpectedLoad(
                 name=load.name,
@@ -66,7 +70,8 @@ class ServingJob:
                 rate_per_s=load.rate_per_s,
                 seed=load.seed,
                 requests=load.requests,
-                layers=int(self.resolved.model.config["num_hidden_layers"]),
+                layers=layers.count,
+                qk_norm_heads=(layers.heads, layers.kv_heads) if layers.qk_norms else (),
             ),
         )
 

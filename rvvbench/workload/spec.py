@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from rvvbench.manifest.models import Variant
+from rvvbench.manifest.packing import packing
 from rvvbench.manifest.resolve import Resolved
 from rvvbench.manifest.routing import Route
 from rvvbench.provide.prompt import seeded_token_ids, special_ids
-from rvvbench.record.schema import Heading
+from rvvbench.record.schema import Accuracy, Heading
 from rvvbench.record.schema import Route as RecordRoute
 from rvvbench.target.select import Target, environment
 
@@ -26,10 +27,22 @@ memory a property of the machine: on the CPU it zeroes, and so touches, every pa
 
 @dataclass(frozen=True)
 class Pins:
-    """Hashes that provisioning has verified outside; the process proves them again inside."""
+    """Hashes that provisioning has verified outside; the process proves them again inside.
+
+    `w8a8_files` are those of the quantised checkpoint, None where no variant computes with it.
+    """
 
     checkpoint_files: Mapping[str, str]
     kernels_sha256: str | None
+    w8a8_files: Mapping[str, str] | None = None
+
+    def checkpoint_of(self, variant: Variant) -> dict[str, str]:
+        """File -> sha256 of the checkpoint that `variant` loads."""
+        if variant.linear != "w8a8":
+            return dict(self.checkpoint_files)
+        if self.w8a8_files is None:
+            raise ValueError(f"{variant.name} needs the quantised checkpoint, which was not provided")
+        return dict(self.w8a8_files)
 
     def kernels_of(self, variant: Variant) -> str | None:
         """Hash of the kernel library that `variant` must load; None where it uses none."""
@@ -58,13 +71,15 @@ def expected_of_process(
         "machine": target.machine,
         "vlen_bits": resolved.board.vlen,
         "packages": dict(resolved.stack.packages),
-        "checkpoint_files": dict(pins.checkpoint_files),
+        "checkpoint_files": pins.checkpoint_of(variant),
         "kernels_sha256": pins.kernels_of(variant),
         "routing": tuple(
-            RecordRoute(projection=r.projection, m=r.m, path=r.path, calls=r.calls, reason=r.reason) for r in routes
+            RecordRoute(projection=r.projection, m=r.m, path=r.path, calls=r.calls, reason=r.reason, modules=r.modules)
+            for r in routes
         ),
         "kernel_suffix": kernel_suffix(resolved) if variant.uses_kernels else None,
         "environment": variant_environment(resolved, target, variant),
+        "accuracy": None if variant.accuracy is None else Accuracy(**variant.accuracy.model_dump()),
     }
 
 
@@ -74,12 +89,16 @@ def kernel_suffix(resolved: Resolved) -> str:
 
 
 def variant_environment(resolved: Resolved, target: Target, variant: Variant) -> dict[str, str]:
-    """Environment of a process: the board's, and what switches the variant on in the plugin."""
-    result = environment(target, resolved.board)
-    if variant.linear == "packed":
-        result["SGLANG_RVV_LINEAR"] = "packed"
-        result["SGLANG_RVV_PROJECTIONS"] = ",".join(variant.projections)
-    return result
+    """Environment of a process: the board's, and what switches the variant on in the plugin.
+
+    To the plugin W8A8 is packed too: the checkpoint's own configuration says which of its linears are INT8.
+    """
+    return {
+        **environment(target, resolved.board),
+        "SGLANG_RVV_LINEAR": "torch" if variant.linear == "torch" else "packed",
+        "SGLANG_RVV_PROJECTIONS": ",".join(variant.projections),
+        "SGLANG_RVV_ELEMENTWISE": variant.elementwise,
+    }
 
 
 def heading_of(resolved: Resolved, **of_its_kind: Any) -> Heading:
@@ -107,12 +126,16 @@ def seeded_prompts(resolved: Resolved, first: int, count: int) -> list[list[int]
 
 def declared_server_args(resolved: Resolved, variant: Variant) -> dict[str, Any]:
     """Fields of ServerArgs that the rest of the manifest declares, whatever the variant's `server_args` say."""
+    budget_mib = packing(resolved.model.config, variant).budget_mib
     return {
         "model_path": MODEL_PATH,
         "device": "cpu",
         "dtype": resolved.experiment.dtype,
         "tp_size": resolved.experiment.tensor_parallel,
         "attention_backend": variant.attention_backend,
+        **({"kv_cache_dtype": "int8"} if variant.kv_cache_dtype == "int8" else {}),
+        **({"quantization": "w8a8_int8"} if variant.linear == "w8a8" else {}),
+        **({"cpu_rvv_memory_budget_mib": budget_mib} if budget_mib is not None else {}),
     }
 
 
@@ -137,13 +160,16 @@ def process_spec(
             "attention_backend": variant.attention_backend,
             "linear": variant.linear,
             "projections": list(variant.projections),
+            "elementwise": variant.elementwise,
+            "kv_cache_dtype": variant.kv_cache_dtype,
+            "memory_budget_mib": packing(resolved.model.config, variant).budget_mib,
             "compile": variant.compile,
             "server_args": dict(variant.server_args),
         },
         "expect": {
             "machine": target.machine,
             "packages": dict(resolved.stack.packages),
-            "checkpoint_files": dict(pins.checkpoint_files),
+            "checkpoint_files": pins.checkpoint_of(variant),
             "kernels_sha256": pins.kernels_of(variant),
             "vlen": resolved.board.vlen,
         },

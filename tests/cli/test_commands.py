@@ -74,7 +74,39 @@ def test_show_as_json_holds_every_pin(monkeypatch: pytest.MonkeyPatch, capsys: p
     assert call(monkeypatch, "show", "llama-one-batch", "--target", "emulated", "--json") == 0
     data = json.loads(capsys.readouterr().out)
     assert set(data["pins"]["images"]) == {"runtime", "toolchain"}
-    assert {route["path"] for route in data["routing"]["rvv-kernels"]} == {"packed"}
+    assert {route["path"] for route in data["routing"]["rvv-kernels"]} == {"packed", "kernels"}
+    assert data["operators"]["rvv-kernels"]["decode_attention_cpu"] == 14
+    assert data["operators"]["torch-native"] == {}
+    assert list(data["packing"]) == ["rvv-kernels"]
+
+
+def test_show_tells_which_modules_a_budget_leaves_row_major(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = ("show", "llama-memory-budget", "--target", "host")
+    assert call(monkeypatch, *shown) == 0
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert any("packed weights of rvv-kernels-budget-50, budget 22,020,096 bytes (21 MiB)" in line for line in lines)
+    assert "down_proj layer 0 2,097,152 layer 1 2,097,152" in lines
+    assert "lm_head - 0 yes 20,971,520" in lines
+    assert "all 20,971,520 23,068,672" in lines
+    assert any(line.startswith("operators of our kernels: decode_attention_cpu 14") for line in lines)
+    assert call(monkeypatch, *shown, "--json") == 0
+    packing = json.loads(capsys.readouterr().out)["packing"]["rvv-kernels-budget-50"]
+    assert packing["row_major"] == [
+        {"module": "layers.1.down_proj", "bytes": 2_097_152},
+        {"module": "lm_head", "bytes": 20_971_520},
+    ]
+    assert (packing["budget_bytes"], packing["packed_bytes"]) == (22_020_096, 20_971_520)
+
+
+def test_show_takes_variants_that_the_experiment_does_not_name(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(monkeypatch, "show", "llama-serve", "--variant", "rvv-w8a8", "--json") == 0
+    data = json.loads(capsys.readouterr().out)
+    assert {route["path"] for route in data["routing"]["rvv-w8a8"]} == {"w8a8", "packed", "kernels"}
+    assert data["operators"]["rvv-w8a8"]["per_token_quant_int8_cpu"] is None
 
 
 @pytest.fixture

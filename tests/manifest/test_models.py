@@ -8,6 +8,7 @@ import pytest
 
 from rvvbench.errors import ManifestError
 from rvvbench.manifest.load import KINDS, load_manifest
+from rvvbench.manifest.models import Variant
 from rvvbench.manifest.resolve import resolve
 from rvvbench.manifest.server_args import HARNESS_ARGS
 
@@ -141,6 +142,72 @@ def test_projections_without_packed_linears_are_refused_at_their_line(manifests:
     path = manifests / "variants" / "torch-native.yaml"
     line = edited(path, "linear: torch", "linear: torch\nprojections: [o_proj]") + 1
     assert refused(manifests, "variants", "torch-native").where == f"{path}:{line}"
+
+
+ALL = "projections: [qkv_proj, o_proj, gate_up_proj, down_proj, lm_head]"
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "said"),
+    [
+        ("rvv-kernels-int8-kv", "attention_backend: rvv", "attention_backend: torch_native", "kv_cache_dtype: only"),
+        ("rvv-kernels-budget-25", "linear: packed", "linear: w8a8", "packed_budget_percent: a budget"),
+        ("rvv-w8a8", ALL, "projections: [qkv_proj, down_proj, lm_head]", "o_proj, gate_up_proj must be here"),
+        ("rvv-w8a8", "linear: w8a8", "linear: torch", "projections: `projections` goes with"),
+        ("rvv-kernels", "mean_logprob_difference: 0.03", "mean_logprob_difference: 0.11", "no mean is above"),
+    ],
+)
+def test_what_does_not_go_together_in_a_variant_is_refused_at_the_line_of_what_depends_on_the_other(
+    manifests: Path, name: str, old: str, new: str, said: str
+) -> None:
+    path = manifests / "variants" / f"{name}.yaml"
+    edited(path, old, new)
+    error = refused(manifests, "variants", name)
+    assert said in error.cause
+    key = error.cause.partition(":")[0].rpartition(".")[2]
+    lines = path.read_text().splitlines()
+    assert error.where == f"{path}:{1 + next(i for i, line in enumerate(lines) if line.strip().startswith(f'{key}:'))}"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("packed_budget_percent: 25", "packed_budget_percent: 101"),
+        ("packed_budget_percent: 25", "packed_budget_percent: -1"),
+        ("packed_budget_percent: 25", "packed_budget_percent: 25.5"),
+        ("greedy_agreement: 1.0", "greedy_agreement: 1.01"),
+        ("max_logprob_difference: 0.1", "max_logprob_difference: -0.1"),
+        ("max_logprob_difference: 0.1", "max_logprob_difference: .nan"),
+        ("elementwise: kernels", "elementwise: rvv"),
+        ("attention_backend: rvv", "attention_backend: intel_amx"),
+    ],
+)
+def test_a_value_of_a_variant_that_means_nothing_is_refused_at_its_line(manifests: Path, old: str, new: str) -> None:
+    path = manifests / "variants" / "rvv-kernels-budget-25.yaml"
+    line = edited(path, old, new)
+    assert refused(manifests, "variants", "rvv-kernels-budget-25").where == f"{path}:{line}"
+
+
+def test_thresholds_that_are_incomplete_are_refused_where_they_stand(manifests: Path) -> None:
+    path = manifests / "variants" / "rvv-kernels.yaml"
+    edited(path, "mean_logprob_difference: 0.03", "")
+    line = path.read_text().splitlines().index("accuracy:") + 1
+    error = refused(manifests, "variants", "rvv-kernels")
+    assert (error.where, "mean_logprob_difference" in error.cause) == (f"{path}:{line}", True)
+
+
+@pytest.mark.parametrize(
+    ("fields", "uses"),
+    [
+        ({"linear": "torch", "attention_backend": "torch_native"}, False),
+        ({"linear": "torch", "attention_backend": "rvv"}, True),
+        ({"linear": "torch", "attention_backend": "torch_native", "elementwise": "kernels"}, True),
+        ({"linear": "packed", "attention_backend": "torch_native", "projections": ["o_proj"]}, True),
+    ],
+)
+def test_a_variant_uses_kernels_where_any_of_its_parts_does(fields: dict[str, object], uses: bool) -> None:
+    variant = Variant.model_validate({"schema": "rvvbench/variant/1", "name": "v", "title": "v", **fields})
+    assert variant.uses_kernels is uses
 
 
 def test_a_variant_that_is_asked_for_twice_is_named_in_variants(manifests: Path) -> None:

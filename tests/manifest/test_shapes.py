@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from rvvbench.manifest.load import load_manifest
-from rvvbench.manifest.models import Model, OneBatch, Variant
-from rvvbench.manifest.routing import predicted_routes
-from rvvbench.manifest.shapes import packed_bytes, projection_shapes
+from rvvbench.manifest.models import Model
+from rvvbench.manifest.shapes import Layers, layers_of, packed_bytes, projection_shapes
 
 
 def config(manifests: Path, name: str) -> dict[str, object]:
@@ -29,24 +28,6 @@ def test_only_qwen2_has_biased_qkv(manifests: Path, name: str, bias: bool) -> No
     assert projection_shapes(config(manifests, name))[0].bias is bias
 
 
-def test_routes_of_one_batch(manifests: Path) -> None:
-    variant = Variant.model_validate(
-        {
-            "schema": "rvvbench/variant/1",
-            "name": "v",
-            "title": "v",
-            "attention_backend": "torch_native",
-            "linear": "packed",
-            "projections": ["qkv_proj", "lm_head"],
-        }
-    )
-    workload = OneBatch(kind="one-batch", batch_size=2, input_len=64, output_len=8, seed=0)
-    routes = {
-        (r.projection, r.m): (r.path, r.calls)
-        for r in predicted_routes(config(manifests, "llama-3.2-1b"), variant, workload)
-    }
-    assert routes[("qkv_proj", 128)] == ("packed", 16)
-    assert routes[("qkv_proj", 2)] == ("packed", 16 * 7)
-    assert routes[("o_proj", 2)] == ("torch", 16 * 7)
-    assert routes[("lm_head", 2)] == ("packed", 8)
-    assert sum(calls for _, calls in routes.values()) == (4 * 16 + 1) * 8
+def test_only_qwen3_normalises_queries_and_keys(manifests: Path) -> None:
+    found = [layers_of(config(manifests, name)) for name in ("llama-mini", "qwen2-mini", "qwen3-mini")]
+    assert found == [Layers(2, 16, 4, False), Layers(2, 8, 2, False), Layers(2, 8, 4, True)]

@@ -99,7 +99,7 @@ def test_a_file_that_changes_on_disk_is_found(hub: HubDouble, tmp_path: Path) ->
 
 def test_a_folder_of_another_revision_is_not_taken(hub: HubDouble, tmp_path: Path) -> None:
     ensure_hub(REPO, REVISION, {}, tmp_path / "model", endpoint=hub.endpoint)
-    with pytest.raises(RvvbenchError, match=f"at {REVISION}, not"):
+    with pytest.raises(RvvbenchError, match=f"revision {REVISION}, not"):
         ensure_hub(REPO, "a" * 40, {}, tmp_path / "model", endpoint=hub.endpoint)
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from rvvbench.record.build import Ran, build_record, build_row
 from rvvbench.record.events import EventsRead
-from rvvbench.record.schema import PACKED_LINEAR_OP, Expected, Heading, Image, Record, Route, Row, Target
+from rvvbench.record.operators import PACKED_LINEAR_OP
+from rvvbench.record.schema import Expected, Heading, Image, Record, Route, Row, Target
 
 S = 1_000_000_000
 MIB = 1024 * 1024

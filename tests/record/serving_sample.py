@@ -10,7 +10,9 @@ from typing import Any
 
 from rvvbench.record.build import Ran, build_row
 from rvvbench.record.events import EventsRead
-from rvvbench.record.schema import PACKED_LINEAR_OP, Expected, ExpectedLoad, Record, Route, Row
+from rvvbench.record.operators import PACKED_LINEAR_OP, norm_calls, served
+from rvvbench.record.plain_model import PlainModel, calls_of_pass
+from rvvbench.record.schema import Expected, ExpectedLoad, Record, Route, Row
 
 from . import sample
 from .sample import KERNELS, MIB, Event, S
@@ -33,6 +35,9 @@ SERVER_ARGS = {
     "stream_interval": 1,
     "random_seed": 0,
 }
+
+Whole = tuple[PlainModel, Mapping[str, Any]]
+"""A model, and a variant of it as a manifest has it."""
 
 
 def load(concurrency: int | None = 1, **changes: Any) -> ExpectedLoad:
@@ -82,9 +87,12 @@ def events(
     first_token: int = 11,
     emulated: bool = True,
     vlen_bits: int | None = 256,
+    whole: Whole | None = None,
 ) -> list[Event]:
-    """The events of a server that ran the loads of these concurrencies as declared, `faster` times as fast as said."""
-    made = _Run(packed, faster, pid, first_token, sample.expected(emulated=emulated, vlen_bits=vlen_bits))
+    """The events of a server that ran the loads of these concurrencies as declared, `faster` times as fast as said.
+    With `whole` it attests the operators of that model and variant too.
+    """
+    made = _Run(packed, faster, pid, first_token, sample.expected(emulated=emulated, vlen_bits=vlen_bits), whole)
     made.start()
     for concurrency in concurrencies:
         made.load(concurrency, f"c{concurrency}-warmup", measured=False)
@@ -95,13 +103,16 @@ def events(
 
 
 class _Run:
-    def __init__(self, packed: bool, faster: float, pid: int, first_token: int, expects: Expected) -> None:
+    def __init__(
+        self, packed: bool, faster: float, pid: int, first_token: int, expects: Expected, whole: Whole | None
+    ) -> None:
         self.packed, self.faster, self.pid, self.first_token = packed, faster, pid, first_token
-        self.expects = expects
+        self.expects, self.whole = expects, whole
         self.now_ns = 10 * S
         self.peak = 700 * MIB
         self.prompt = 0
-        self.routed: Counter[tuple[str, int]] = Counter()
+        self.routed: Counter[tuple[str, int, str]] = Counter()
+        self.ops: Counter[str] = Counter()
         self.events: list[Event] = []
 
     def write(self, event_name: str, **fields: Any) -> None:
@@ -145,16 +156,15 @@ class _Run:
         self.write("memory_tree", rss_sum_bytes=self.peak + 50 * MIB, processes=3)
 
     def attest(self, load: str, moment: str) -> None:
-        path = "packed" if self.packed else "torch"
-        calls = sum(self.routed.values())
         self.write(
             "attestation",
             load=load,
             moment=moment,
             library_sha256=KERNELS if self.packed else None,
-            ops={PACKED_LINEAR_OP: sample.op(calls, "packed_linear_bf16_rvv")} if self.packed else {},
+            ops={name: sample.op(calls, "packed_linear_bf16_rvv") for name, calls in self.ops.items()},
             routing=[
-                {"projection": name, "m": m, "path": path, "calls": count} for (name, m), count in self.routed.items()
+                {"projection": name, "m": m, "path": path, "calls": count}
+                for (name, m, path), count in self.routed.items()
             ],
         )
 
@@ -210,8 +220,23 @@ class _Run:
             self.write("request_end", request=id_, tokens=8, completion_tokens=8, finish_reason={"type": "length"})
 
     def passed(self, rows: int, head_rows: int) -> None:
-        for name in PROJECTIONS:
-            self.routed[name, head_rows if name == "lm_head" else rows] += 1 if name == "lm_head" else LAYERS
+        path = "packed" if self.packed else "torch"
+        calls = Counter(
+            {
+                (name, head_rows if name == "lm_head" else rows, path): 1 if name == "lm_head" else LAYERS
+                for name in PROJECTIONS
+            }
+        )
+        if self.whole is not None:
+            model, variant = self.whole
+            calls = calls_of_pass(model, variant, tokens=rows, sequences=head_rows, decodes=rows == head_rows)
+            if variant["elementwise"] == "kernels":
+                self.ops += Counter(norm_calls(LAYERS, 1, qk_norms=bool(model.qk_norm_heads)))
+        self.routed += calls
+        lines = [(name, path, count) for (name, _, path), count in calls.items()]
+        for one in served(lines, int8_cache=bool(self.whole and self.whole[1]["kv_cache_dtype"] == "int8")):
+            if len(one.ops) == 1:
+                self.ops[one.ops[0]] += one.calls
 
 
 def row(concurrency: int = 1, *, packed: bool = False, processes: Sequence[Ran] | None = None, **of: Any) -> Row:

@@ -49,7 +49,7 @@ def test_no_line_is_wider_than_the_console_and_no_cell_is_cut(record: Record, wi
 def test_at_100_columns_each_row_is_a_line() -> None:
     lines = terminal(sample.record(), 100).splitlines()
     (line,) = [line for line in lines if line.strip().startswith("rvv-kernels")]
-    assert " ".join(line.split()) == "rvv-kernels none 1.00 1.00 6.40 3.2x 34.4 700 equal valid"
+    assert " ".join(line.split()) == "rvv-kernels none 1.00 1.00 6.40 3.2x 34.4 700 equal 0 valid"
 
 
 def test_at_80_columns_each_figure_is_a_line() -> None:
@@ -91,9 +91,9 @@ def test_the_markdown_table_is_whole() -> None:
     table = [line for line in render_markdown(sample.record()).splitlines() if line.startswith("|")]
     assert table[0] == (
         "| Variant | Cache | Prefill s | TTFT s | Decode tok/s | Ratio emulated "
-        "| Total tok/s | Peak RSS MiB | Tokens | Validity |"
+        "| Total tok/s | Peak RSS MiB | Tokens | Logprob diff nats | Validity |"
     )
-    assert table[3] == "| rvv-kernels | none | 1.00 | 1.00 | 6.40 | 3.2x | 34.4 | 700 | equal | valid |"
+    assert table[3] == "| rvv-kernels | none | 1.00 | 1.00 | 6.40 | 3.2x | 34.4 | 700 | equal | 0 (mean 0) | valid |"
     assert len({line.count("|") for line in table}) == 1
 
 

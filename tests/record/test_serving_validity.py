@@ -13,7 +13,8 @@ from rvvbench.record.arrivals import offsets_ns
 from rvvbench.record.build import Ran
 from rvvbench.record.client_lag import lag_remarks
 from rvvbench.record.events import EventsRead
-from rvvbench.record.schema import PACKED_LINEAR_OP, Expected, Row, Validity
+from rvvbench.record.operators import PACKED_LINEAR_OP
+from rvvbench.record.schema import Expected, Row, Validity
 from rvvbench.runner.arrivals import Arrivals
 
 from . import sample, serving_sample

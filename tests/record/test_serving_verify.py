@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from rvvbench.record.build import seal_of
 from rvvbench.record.finding import Finding
 from rvvbench.record.identity import identity
-from rvvbench.record.schema import PACKED_LINEAR_OP, Record
+from rvvbench.record.operators import PACKED_LINEAR_OP
+from rvvbench.record.schema import Record
 from rvvbench.record.tokens import agreement_of
 from rvvbench.record.validity import assess
 from rvvbench.record.verify import verify

@@ -54,6 +54,7 @@ def test_the_emulated_sample_has_these_cells() -> None:
         "throughput_total_tokens_per_s": "11.1",
         "peak_rss_bytes": "700",
         "tokens": "reference",
+        "logprob_difference": "-",
         "validity": "valid",
     }
     second = shown(record, 1)

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from rvvbench.record.build import Ran
 from rvvbench.record.events import EventsRead
-from rvvbench.record.schema import PACKED_LINEAR_OP, Expected, Validity
+from rvvbench.record.operators import PACKED_LINEAR_OP
+from rvvbench.record.schema import Expected, Validity
 from rvvbench.record.validity import assess
 
 from . import sample

@@ -33,6 +33,17 @@ def test_the_process_names_its_platform_and_its_linears(document, tmp_path):
     assert settings["SGLANG_DISABLED_MODEL_ARCHS"] == "llama,llama_eagle,registry"
 
 
+@pytest.mark.parametrize(("linear", "told"), [("torch", "torch"), ("packed", "packed"), ("w8a8", "packed")])
+def test_the_plugin_is_told_all_three_parts_whatever_the_variant(document, linear, told):
+    document["variant"].update(
+        linear=linear, projections=[] if linear == "torch" else ["o_proj"], elementwise="kernels"
+    )
+    document["expect"]["kernels_sha256"] = "0" * 64
+    settings = environment.own_settings(specs.parse(document), FILES)
+    found = [settings[f"SGLANG_RVV_{name}"] for name in ("LINEAR", "PROJECTIONS", "ELEMENTWISE")]
+    assert found == [told, "" if linear == "torch" else "o_proj", "kernels"]
+
+
 def test_a_server_inherits_the_environment_and_generates_nothing_when_its_health_is_asked(document):
     given = environment.of_server(specs.parse(document), {"LANG": "C", "SGLANG_PLATFORM": "cpu"}, FILES)
     assert (given["LANG"], given["SGLANG_PLATFORM"]) == ("C", "rvv")

@@ -27,7 +27,13 @@ def test_the_documented_spec_is_read(document):
         ("output_len", 0, "must be positive"),
         ("sample_interval_s", 0, "must be positive"),
         ("variant.linear", "int8", "linear 'int8'"),
-        ("variant.linear", "packed", "needs projections and expect.kernels_sha256"),
+        ("variant.linear", "packed", "linear packed needs projections"),
+        ("variant.linear", "w8a8", "linear w8a8 needs projections"),
+        ("variant.attention_backend", "rvv", "a variant that uses kernels needs expect.kernels_sha256"),
+        ("variant.elementwise", "kernels", "a variant that uses kernels needs expect.kernels_sha256"),
+        ("variant.attention_backend", "intel_amx", "attention_backend 'intel_amx' is not one of torch_native, rvv"),
+        ("variant.elementwise", "rvv", "elementwise 'rvv' is not one of torch, kernels"),
+        ("variant.kv_cache_dtype", "fp8", "kv_cache_dtype 'fp8' is not one of auto, int8"),
         ("variant.compile", "inductor", "compile 'inductor'"),
     ],
 )
@@ -39,6 +45,14 @@ def test_what_this_runner_cannot_measure_is_refused_in_words(document, path, val
     place[last] = value
     with pytest.raises(SpecError, match=said.replace("(", r"\(")):
         specs.parse(document)
+
+
+def test_a_spec_that_does_not_speak_of_attention_and_the_rest_leaves_them_to_torch(document):
+    for name in ("elementwise", "kv_cache_dtype", "memory_budget_mib"):
+        del document["variant"][name]
+    variant = specs.parse(document).variant
+    assert (variant.elementwise, variant.kv_cache_dtype, variant.memory_budget_mib) == ("torch", "auto", None)
+    assert not variant.uses_kernels
 
 
 def test_a_missing_field_is_named_with_the_file(document, tmp_path):

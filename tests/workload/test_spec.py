@@ -9,9 +9,9 @@ import pytest
 
 from rvvbench import project
 from rvvbench.manifest.models import Variant
-from rvvbench.manifest.resolve import resolve
+from rvvbench.manifest.resolve import Resolved, resolve
 from rvvbench.record.build import build_record
-from rvvbench.record.schema import Image
+from rvvbench.record.schema import Image, Record
 from rvvbench.record.schema import Target as RecordTarget
 from rvvbench.record.verify import verify
 from rvvbench.runner.environment import recorded
@@ -20,11 +20,12 @@ from rvvbench.runner.spec import parse
 from rvvbench.target.select import Target, environment
 from rvvbench.workload.one_batch import OneBatchJob
 from rvvbench.workload.run import job_of
+from rvvbench.workload.serving import ServingJob
 from rvvbench.workload.spec import Identity, Pins, variant_environment
 
 EMULATED = Target("emulated", "riscv64", emulated=True)
 HOST = Target("host", "amd64", emulated=False)
-PINS = Pins({"model.safetensors": "a" * 64}, "b" * 64)
+PINS = Pins({"model.safetensors": "a" * 64}, "b" * 64, {"model.safetensors": "d" * 64})
 IDENTITY = Identity("r", "r/none", 0)
 
 
@@ -60,10 +61,24 @@ def test_a_row_expects_kernels_only_where_the_variant_uses_them(one_batch: OneBa
     assert native.kernels_sha256 is None
     assert kernels.kernels_sha256 == "b" * 64
     assert {route.path for route in native.routing} == {"torch"}
-    assert {route.path for route in kernels.routing} == {"packed"}
+    assert {route.path for route in kernels.routing} == {"packed", "kernels"}
     assert (native.ops, native.kernel_suffix) == ({}, None)
-    assert sum(route.calls or 0 for route in kernels.routing) == 72
-    assert (kernels.ops, kernels.kernel_suffix) == ({"weight_packed_linear_out": 72}, "_rvv")
+    assert sum(route.calls or 0 for route in kernels.routing if route.path == "packed") == 72
+    assert (kernels.ops["weight_packed_linear_out"], kernels.kernel_suffix) == (72, "_rvv")
+    assert (kernels.ops["decode_attention_cpu"], kernels.ops["rmsnorm_cpu"]) == (14, 8)
+
+
+@pytest.mark.parametrize("name", ["llama-one-batch", "llama-serve"])
+def test_only_a_w8a8_variant_is_given_and_expected_to_have_the_quantised_checkpoint(name: str) -> None:
+    made = job(name, HOST)
+    kernels = made.resolved.variants[1]
+    w8a8 = kernels.model_copy(update={"linear": "w8a8"})
+    for variant, digit in ((kernels, "a"), (w8a8, "d")):
+        files = {"model.safetensors": digit * 64}
+        assert made.spec(variant, IDENTITY)["expect"]["checkpoint_files"] == files
+        assert [row.checkpoint_files for row in expectations(made, variant)] == [files] * len(made.rows(variant, []))
+    with pytest.raises(ValueError, match="rvv-kernels needs the quantised checkpoint"):
+        Pins({}, None).checkpoint_of(w8a8)
 
 
 @pytest.mark.parametrize("name", ["llama-one-batch", "llama-serve"])
@@ -79,8 +94,33 @@ def test_the_server_arguments_that_a_row_expects_are_those_that_the_runner_gives
         given = given_server_args(one_batch, own)
         want = one_batch.expected(own).server_args
         assert {name: given.get(name) for name in want} == want
-        assert (want["dtype"], want["tp_size"], want["attention_backend"]) == ("bfloat16", 1, "torch_native")
+        assert (want["dtype"], want["tp_size"]) == ("bfloat16", 1)
+        assert want["attention_backend"] == variant.attention_backend
         assert want["device"] == "cpu" and want["disable_cuda_graph"] is True
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("torch-native", {}),
+        ("rvv-kernels", {}),
+        ("rvv-kernels-int8-kv", {"kv_cache_dtype": "int8"}),
+        ("rvv-w8a8", {"quantization": "w8a8_int8"}),
+        ("rvv-kernels-budget-0", {"cpu_rvv_memory_budget_mib": 0.0}),
+        ("rvv-kernels-budget-25", {"cpu_rvv_memory_budget_mib": 10.5}),
+        ("rvv-kernels-budget-100", {"cpu_rvv_memory_budget_mib": 42.0}),
+    ],
+)
+def test_what_only_some_variants_have_is_given_and_expected_of_those(name: str, args: dict[str, Any]) -> None:
+    keys = {"kv_cache_dtype", "quantization", "cpu_rvv_memory_budget_mib"}
+    for experiment in ("llama-one-batch", "llama-serve"):
+        resolved = resolve(project.manifests_dir(), experiment, "emulated", variants=[name])
+        made = job_of(resolved, EMULATED, PINS)
+        [variant] = resolved.variants
+        for expected in expectations(made, variant):
+            assert {key: value for key, value in expected.server_args.items() if key in keys} == args
+        given = made.server_args(variant) if isinstance(made, ServingJob) else given_server_args(made, variant)
+        assert {key: value for key, value in given.items() if key in keys} == args
 
 
 def test_a_variant_cannot_overrule_what_the_heading_says(one_batch: OneBatchJob) -> None:
@@ -102,14 +142,20 @@ def expectations(made: Any, variant: Variant) -> list[Any]:
 @pytest.mark.parametrize("target", [EMULATED, HOST, Target("board", "riscv64", emulated=False)], ids=lambda t: t.kind)
 @pytest.mark.parametrize("name", sorted(path.stem for path in (project.manifests_dir() / "experiments").glob("*.yaml")))
 def test_what_a_row_expects_is_what_verify_derives_from_the_manifest_of_the_record(name: str, target: Target) -> None:
-    """Of every experiment that we ship; the rows have no processes, which is invalid but nothing to find."""
-    resolved = resolve(project.manifests_dir(), name, target.kind)
+    """Of every experiment that we ship."""
+    assert verify(record_of(resolve(project.manifests_dir(), name, target.kind), target)) == []
+
+
+def record_of(resolved: Resolved, target: Target) -> Record:
+    """The record of a run of which nothing came back: its rows have no processes, which is invalid but no finding."""
     synthetic = resolved.model.synthetic
     generated = resolved.experiment.weights == "synthetic" and synthetic is not None
     files = {file: one.sha256 for file, one in synthetic.files.items()} if generated and synthetic else {"a": "a" * 64}
-    made = job_of(resolved, target, Pins(files, "b" * 64))
+    pinned = synthetic.w8a8 if generated and synthetic else None
+    w8a8 = {file: one.sha256 for file, one in pinned.files.items()} if pinned else {"a": "d" * 64}
+    made = job_of(resolved, target, Pins(files, "b" * 64, w8a8))
     image = Image(name="runtime", digest="sha256:" + "c" * 64, arch=target.arch)
-    record = build_record(
+    return build_record(
         run_id="r",
         created="2026-11-30T22:15:00Z",
         experiment=resolved.experiment.name,
@@ -120,6 +166,7 @@ def test_what_a_row_expects_is_what_verify_derives_from_the_manifest_of_the_reco
         pins={
             "image": image.model_dump(exclude={"relocked"}),
             "checkpoint": {"kind": resolved.experiment.weights, "files": files},
+            "checkpoint_w8a8": {"algorithm": "rvvbench-w8a8/1", "files": w8a8},
             "kernels": {"library_sha256": "b" * 64},
         },
         environment=environment(target, resolved.board),
@@ -130,7 +177,18 @@ def test_what_a_row_expects_is_what_verify_derives_from_the_manifest_of_the_reco
         rows=[row for variant in resolved.variants for row in made.rows(variant, [])],
         replay="",
     )
-    assert verify(record) == []
+
+
+@pytest.mark.parametrize("target", [EMULATED, HOST], ids=lambda t: t.kind)
+@pytest.mark.parametrize("name", ["llama-one-batch", "llama-serve"])
+@pytest.mark.parametrize("model", ["llama-mini", "qwen2-mini", "qwen3-mini"])
+@pytest.mark.parametrize("variant", sorted(path.stem for path in (project.manifests_dir() / "variants").glob("*.yaml")))
+def test_verify_derives_the_expectations_of_every_variant_and_kind_of_model(
+    variant: str, model: str, name: str, target: Target
+) -> None:
+    settings = [f"model={model}", "workload.input_len=16"]
+    resolved = resolve(project.manifests_dir(), name, target.kind, settings=settings, variants=[variant])
+    assert verify(record_of(resolved, target)) == []
 
 
 def test_every_variable_that_a_row_expects_is_one_that_the_runner_records(one_batch: OneBatchJob) -> None:

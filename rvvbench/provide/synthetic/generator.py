@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rvvbench.provide.synthetic import safetensors
+from rvvbench.provide import safetensors
+from rvvbench.provide.file_hash import WrittenFile
+from rvvbench.provide.safetensors import Progress
 from rvvbench.provide.synthetic.architecture import Architecture, read_architecture
 from rvvbench.provide.synthetic.tokenizer import json_bytes, tokenizer_files
 from rvvbench.provide.synthetic.weights import recipe
 
-Progress = Callable[[int, int], None]
-"""Called with (bytes written, bytes in all), now and then."""
-
 WEIGHTS_FILE = "model.safetensors"
-
-
-@dataclass(frozen=True)
-class WrittenFile:
-    """What was written: SHA-256 (64 hex digits) and size in bytes."""
-
-    sha256: str
-    size: int
 
 
 def small_files(arch: Architecture, config: Mapping[str, Any]) -> dict[str, bytes]:
@@ -55,23 +45,9 @@ def generate(
 
 
 def _write_weights(arch: Architecture, seed: int, path: Path, progress: Progress | None) -> WrittenFile:
-    shapes = arch.tensors()
-    digest = hashlib.sha256()
-    total = sum(safetensors.tensor_bytes(shape) for shape in shapes.values())
-    header = safetensors.header(shapes)
-    size = 0
-    with path.open("wb") as file:
-        digest.update(header)
-        file.write(header)
-        for name, shape in shapes.items():
-            before = size
-            for chunk in recipe(arch, seed, name).chunks():
-                content = chunk.astype("<u2", copy=False).tobytes()
-                digest.update(content)
-                file.write(content)
-                size += len(content)
-                if progress is not None:
-                    progress(size, total)
-            if size - before != safetensors.tensor_bytes(shape):
-                raise AssertionError(f"{name}: wrote {size - before} bytes of {safetensors.tensor_bytes(shape)}")
-    return WrittenFile(digest.hexdigest(), size + len(header))
+    def content(name: str) -> Iterator[bytes]:
+        for chunk in recipe(arch, seed, name).chunks():
+            yield chunk.astype("<u2", copy=False).tobytes()
+
+    tensors = {name: safetensors.Tensor("BF16", shape) for name, shape in arch.tensors().items()}
+    return safetensors.write(path, tensors, content, progress)

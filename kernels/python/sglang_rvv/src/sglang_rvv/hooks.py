@@ -30,6 +30,7 @@ W8A8_AFTER_LOADING = "sglang.srt.layers.quantization.w8a8_int8.W8A8Int8LinearMet
 MODEL_RUNNER = "sglang.srt.model_executor.model_runner"
 CONFIGURE_KV_CACHE = f"{MODEL_RUNNER}.ModelRunner.configure_kv_cache_dtype"
 CELL_SIZE = "sglang.srt.model_executor.pool_configurator.DefaultPoolConfigurator._compute_cell_size"
+LORA_WRAPS = "sglang.srt.lora.layers.BaseLayerWithLoRA.__init__"
 UPDATES = tuple(
     f"{MODEL_RUNNER}.ModelRunner.update_weights_from_{source}" for source in ("disk", "distributed", "tensor", "ipc")
 )
@@ -84,7 +85,17 @@ def install_for_loading() -> None:
             *(Hook(target, around_update_weights, "AROUND") for target in UPDATES),
         )
     )
+    if uses_lora():
+        apply((Hook(LORA_WRAPS, after_lora_wraps, "AFTER"),))
     _installed.add("loading")
+
+
+def uses_lora() -> bool:
+    """Whether the server may wrap layers for adapters; only then is that code imported."""
+    from sglang.srt.server_args import get_global_server_args
+
+    arguments = get_global_server_args()
+    return bool(arguments.enable_lora or arguments.lora_paths)
 
 
 def apply(hooks: Sequence[Hook]) -> None:
@@ -183,6 +194,13 @@ def after_cell_size(result: int, configurator: Any, runner: Any, num_layers: int
     from sglang_rvv.kv_pool import scale_bytes_per_token
 
     return result + scale_bytes_per_token(runner.model_config.get_num_kv_heads(runner.tp_size), num_layers)
+
+
+def after_lora_wraps(result: None, wrapper: Any, base_layer: Any, *args: Any, **kwargs: Any) -> None:
+    """After `BaseLayerWithLoRA.__init__`: what LoRA wraps is SGLang's again."""
+    from sglang_rvv import linear
+
+    linear.release(base_layer)
 
 
 def around_update_weights(original: Any, runner: Any, *args: Any, **kwargs: Any) -> Any:

@@ -115,10 +115,8 @@ class Linears:
         packed_weight.pack_within(self.wanted, self.budget)
 
     def check_head(self, model: Any, head: Any) -> None:
-        """Raise RuntimeError where the head of a tied model is another module than its embedding. A LoRA-wrapped head
-        is one of its own over the same weight, by SGLang's design.
-        """
-        if is_tied(model) and embedding(model) is not head and not is_wrapped(head):
+        """Raise RuntimeError where the head of a tied model is another module than its embedding."""
+        if is_tied(model) and unwrapped(embedding(model)) is not unwrapped(head):
             raise RuntimeError(TIED)
 
 
@@ -168,6 +166,19 @@ def repack(model: torch.nn.Module) -> None:
         state.pack()
 
 
+def release(layer: Any) -> None:
+    """Give a layer back to SGLang, for whoever wraps it (LoRA): its own way from now on, counted, and no packed copy.
+
+    W8A8 stays: SGLang has no way of its own here.
+    """
+    method = getattr(layer, "quant_method", None)
+    if isinstance(method, W8A8Linear):
+        return
+    packed_weight.disown(layer)
+    if isinstance(method, CountedLinear):
+        layer.quant_method = CountedLinear(method.projection, method.stock)
+
+
 def method_of(layer: Any, projection: str, *, ours: bool) -> Any:
     """What computes the layer from now on, and counts; another library's quantisation is left as it is."""
     stock = layer.quant_method
@@ -183,19 +194,13 @@ def method_of(layer: Any, projection: str, *, ours: bool) -> Any:
 def is_plain_head(head: Any) -> bool:
     """Whether logits are a product with `head.weight`: neither LoRA-wrapped nor quantised."""
     method = type(getattr(head, "quant_method", None)).__name__
-    return not is_wrapped(head) and method in PLAIN_HEADS
-
-
-def is_wrapped(module: Any) -> bool:
-    """Whether SGLang put a module for LoRA in the place of this one, which is then its `base_layer`."""
-    return hasattr(module, "set_lora")
+    return not hasattr(head, "set_lora") and method in PLAIN_HEADS
 
 
 def find(model: Any) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
     """The layers of each projection by their names in the model: (projection, [(full name, layer)])."""
     layers: dict[str, list[tuple[str, Any]]] = {name: [] for name in PROJECTIONS}
-    for found, module in model.named_modules():
-        name = found.removesuffix(".base_layer")
+    for name, module in model.named_modules():
         projection = name.rpartition(".")[2]
         if projection in layers and projection != "lm_head" and isinstance(module, LinearBase):
             layers[projection].append((name, module))
@@ -222,10 +227,14 @@ def is_tied(model: Any) -> bool:
     return bool(getattr(getattr(model, "config", None), "tie_word_embeddings", False)) and embedding(model) is not None
 
 
+def unwrapped(module: Any) -> Any:
+    """The module that LoRA has wrapped, or the module itself."""
+    return module.base_layer if hasattr(module, "set_lora") else module
+
+
 def embedding(model: Any) -> Any:
-    """The module that embeds tokens, also within a wrapper for LoRA; None where the model has none of that name."""
-    found = getattr(getattr(model, "model", None), "embed_tokens", None)
-    return found.base_layer if is_wrapped(found) else found
+    """The module that embeds tokens; None where the model has none of that name."""
+    return getattr(getattr(model, "model", None), "embed_tokens", None)
 
 
 def compute_lm_head(

@@ -154,6 +154,14 @@ def own(module: torch.nn.Module, name: str, *, debug: bool = False) -> PackedWei
     return owner
 
 
+def disown(module: torch.nn.Module) -> None:
+    """Drop the packed copy of a module for good."""
+    owner = owner_of(module)
+    if owner is not None:
+        owner.invalidate()
+        del module.__dict__[OWNER]
+
+
 def owner_of(module: Any) -> PackedWeight | None:
     """The owner of the module's packed weight; None where there is none, or it is another module's (a copy of one)."""
     owner: PackedWeight | None = getattr(module, "__dict__", {}).get(OWNER)

@@ -12,7 +12,7 @@ import os
 import sys
 from typing import Any
 
-from sglang_rvv import routing
+from sglang_rvv import routing, startup
 from sglang_rvv.upstream import IntegrationError
 
 GET_INTERNAL_STATE = "sglang.srt.managers.scheduler.Scheduler.get_internal_state"
@@ -50,7 +50,8 @@ def add_what_ran(result: Any, *args: Any, **kwargs: Any) -> Any:
 
 def what_ran() -> dict[str, Any]:
     """Plain data about this process, counted since it started: `pid`, `platform_class`, `torch_threads`,
-    `library_sha256` (None without kernels), `ops` (as `sgl_kernel.attestation`) and `routing`.
+    `library_sha256` (None without kernels), `ops` (as `sgl_kernel.attestation`), `routing`, and `active`: what the
+    start-up line says, and the linears that are packed and those that were left row-major, with their bytes.
     """
     import torch
     from sglang.srt.platforms import current_platform
@@ -65,4 +66,5 @@ def what_ran() -> dict[str, Any]:
         "library_sha256": proven["library_sha256"],
         "ops": proven["ops"],
         "routing": routing.snapshot(),
+        "active": startup.report(),
     }

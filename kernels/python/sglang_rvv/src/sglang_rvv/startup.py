@@ -11,6 +11,7 @@ from sglang_rvv.policy import Policy
 from sglang_rvv.settings import Settings
 
 _lines: list[str] = []
+_linears: list[Any] = []
 
 
 def prepare(model: Any) -> None:
@@ -21,6 +22,7 @@ def prepare(model: Any) -> None:
 
     decided = policy.decide(Settings.from_environment(), get_global_server_args())
     linears = linear.prepare(model, decided)
+    _linears.append(linears)
     linear.check_w8a8_is_ours(model)
     rows = elementwise.prepare(model, ours=decided.elementwise)
     say(active(type(model).__name__, decided, linears, rows))
@@ -65,6 +67,16 @@ def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def said() -> list[str]:
-    """All start-up lines of this process."""
-    return list(_lines)
+def report() -> dict[str, Any]:
+    """`lines`: all start-up lines of this process. Of each model: `budget_bytes` for packed weights, and `packed` and
+    `row_major` {full name of a linear: bytes of its packed copy}, the latter for want of room.
+    """
+    models = [
+        {
+            "budget_bytes": linears.budget.limit_bytes,
+            "packed": dict(linears.budget.packed),
+            "row_major": dict(linears.budget.left_out),
+        }
+        for linears in _linears
+    ]
+    return {"lines": list(_lines), "models": models}
