@@ -87,7 +87,7 @@ def modelled_rows(
 ) -> list[Row]:
     """A row for every case, in their order, from what `count` counts at the sizes that it is given."""
     progress.phase(f"counting executed blocks of {len(cases)} cases under QEMU")
-    results = count({case: units_to_count(case.units) for case in cases})
+    results = count({case: units_to_count(case.units, case.macs // case.units) for case in cases})
     again = [case for case, found in results.items() if found is None and case.macs <= WHOLE_LIMIT_MACS]
     if again:
         progress.phase(f"counting {len(again)} cases whole, whose counts do not grow evenly")

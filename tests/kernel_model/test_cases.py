@@ -14,7 +14,7 @@ from rvvbench.kernel_model.linear_cases import ROWS, linear, linears, quantisati
 from rvvbench.kernel_model.model_cases import cases_of
 from rvvbench.kernel_model.prepare import model_configs
 from rvvbench.kernel_model.roofline import roofs
-from rvvbench.kernel_model.scale import COUNTED_UNITS, scaled, units_to_count
+from rvvbench.kernel_model.scale import COUNTED_UNITS, LARGE_UNIT_MACS, scaled, units_to_count
 from rvvbench.manifest.shapes import projection_shapes
 
 HEADS = Heads(32, 8, 64)
@@ -118,6 +118,15 @@ def test_uneven_growth_is_not_scaled() -> None:
 def test_few_units_are_counted_whole() -> None:
     assert units_to_count(3) == (3,)
     assert units_to_count(4) == COUNTED_UNITS
+
+
+def test_of_large_units_two_sizes_are_counted() -> None:
+    assert units_to_count(8, LARGE_UNIT_MACS - 1) == (1, 2, 3)
+    assert units_to_count(8, LARGE_UNIT_MACS) == (1, 2)
+    assert units_to_count(2, LARGE_UNIT_MACS) == (2,)
+    two = {1: {(0, 1): 5, (1, 2): 3}, 2: {(0, 1): 8, (1, 2): 3}}
+    assert scaled(two, 8) == {(0, 1): 26, (1, 2): 3}
+    assert scaled({1: {(0, 1): 5}, 2: {(0, 1): 4}}, 8) is None
 
 
 def test_the_roof_says_what_limits() -> None:

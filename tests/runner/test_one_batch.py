@@ -149,7 +149,8 @@ def test_packed_linears_choose_the_tokens_that_torch_chooses(toys, run, site, do
         for name in ALL
         for m, calls in (((2, 5),) if name == "lm_head" else ((32, 1), (2, 4)))
     }
-    assert {(r["projection"], r["m"], r["path"]): r["calls"] for r in proof["routing"]} == expected
+    linears = [route for route in proof["routing"] if route["projection"] in ALL]
+    assert {(r["projection"], r["m"], r["path"]): r["calls"] for r in linears} == expected
     packed_calls = sum(calls for (_, _, path), calls in expected.items() if path == "packed")
     assert proof["ops"] == {"weight_packed_linear_out": {"kernel": "double", "calls": packed_calls}}
 
