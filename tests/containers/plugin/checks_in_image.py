@@ -1,4 +1,5 @@
-"""Run inside the runtime image, with `sgl_kernel` and `sglang_rvv` on the site path: `checks_in_image.py MODULE...`.
+"""Run inside the runtime image, with `sgl_kernel` and `sglang_rvv` on the site path: `checks_in_image.py MODULE...`, or
+MODULE.check_NAME for one check.
 
 Calls every `check_*` of those modules in their order and prints one line of JSON for each: its name (module.function),
 seconds of CPU time, and the traceback where it failed. The process imports SGLang once for all of them.
@@ -15,10 +16,11 @@ import traceback
 MARK = "CHECKED "
 
 
-def run(module: str) -> None:
-    """Every check of one module; one that fails does not keep the next from running."""
+def run(chosen: str) -> None:
+    """Every check of a module, or the one chosen; one that fails does not keep the next from running."""
+    module, _, only = chosen.partition(".")
     functions = vars(importlib.import_module(module))
-    for name in [name for name in functions if name.startswith("check_")]:
+    for name in [name for name in functions if name.startswith("check_") and only in ("", name)]:
         started = time.process_time()
         problem = None
         try:
