@@ -85,20 +85,22 @@ def install_arguments() -> None:
 
 
 def install_for_loading() -> None:
-    """What only a process that runs a model needs, when `ModelRunner` is there. Once per process."""
-    if "loading" in _installed:
-        return
-    apply(
-        (
-            Hook(W8A8_AFTER_LOADING, around_w8a8_after_loading, "AROUND"),
-            Hook(CONFIGURE_KV_CACHE, around_configure_kv_cache_dtype, "AROUND"),
-            Hook(CELL_SIZE, after_cell_size, "AFTER"),
-            *(Hook(target, around_update_weights, "AROUND") for target in UPDATES),
+    """What only a process that runs a model needs, when `ModelRunner` is there. Once per process; that for adapters with
+    the first model that may have them.
+    """
+    if "loading" not in _installed:
+        apply(
+            (
+                Hook(W8A8_AFTER_LOADING, around_w8a8_after_loading, "AROUND"),
+                Hook(CONFIGURE_KV_CACHE, around_configure_kv_cache_dtype, "AROUND"),
+                Hook(CELL_SIZE, after_cell_size, "AFTER"),
+                *(Hook(target, around_update_weights, "AROUND") for target in UPDATES),
+            )
         )
-    )
-    if uses_lora():
+        _installed.add("loading")
+    if "adapters" not in _installed and uses_lora():
         apply((Hook(LORA_WRAPS, after_lora_wraps, "AFTER"),))
-    _installed.add("loading")
+        _installed.add("adapters")
 
 
 def uses_lora() -> bool:
