@@ -1,4 +1,4 @@
-"""The committed table and plot of the kernel model are those of its data, and its data is of all kernels."""
+"""The committed tables and plot are those of their data, and the data of the kernel model is of all kernels."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 
 from rvvbench import project
-from rvvbench.kernel_model.files import files_of
+from rvvbench.kernel_model.cases import MODELS
+from rvvbench.kernel_model.files import files_of, step_files_of
+from rvvbench.kernel_model.model_cases import OPERATIONS
 from rvvbench.kernel_model.report import Report
+from rvvbench.kernel_model.step_report import StepReport
 
 FOLDER = Path(__file__).resolve().parents[2] / "results" / "kernels"
 
@@ -18,8 +21,14 @@ def report() -> Report:
     return Report.model_validate_json((FOLDER / "kernel-model.json").read_text())
 
 
-def test_table_and_plot_are_what_the_data_says(report: Report) -> None:
-    assert {path.name: path.read_text() for path in FOLDER.iterdir()} == files_of(report)
+@pytest.fixture(scope="module")
+def step_report() -> StepReport:
+    return StepReport.model_validate_json((FOLDER / "kernel-step.json").read_text())
+
+
+def test_tables_and_plot_are_what_the_data_says(report: Report, step_report: StepReport) -> None:
+    files = files_of(report) | step_files_of(step_report)
+    assert {path.name: path.read_text() for path in FOLDER.iterdir()} == files
 
 
 def test_every_kernel_of_the_registry_is_modelled_or_named_as_not_reached(report: Report) -> None:
@@ -33,3 +42,20 @@ def test_every_kernel_of_the_registry_is_modelled_or_named_as_not_reached(report
 def test_every_row_is_modelled_and_there_are_whole_steps(report: Report) -> None:
     assert [row.case for row in report.rows if row.modelled is None] == []
     assert {step.precision for step in report.steps} == {"BF16", "BF16, INT8 cache", "W8A8", "W8A8, INT8 cache"}
+    assert {row.model for row in report.rows} == {step.model for step in report.steps} == set(MODELS)
+    assert len(report.steps) == 3 * 4 * 4
+    assert {row.operation for row in report.rows} == set(OPERATIONS)
+
+
+def test_a_decode_step_of_ours_has_at_least_four_times_fewer_instructions_in_every_way(step_report: StepReport) -> None:
+    for step in step_report.steps:
+        torch, *ours = step.ways
+        assert [way.way for way in ours] == ["kernels", "kernels, INT8"]
+        assert all(torch.instructions >= 4 * way.instructions > 0 for way in ours)
+
+
+def test_counts_of_a_decode_step_add_up_and_are_of_steps_that_do_the_same(step_report: StepReport) -> None:
+    for way in (way for step in step_report.steps for way in step.ways):
+        assert way.unsteady_instructions == 0
+        assert way.instructions == sum(group.instructions for group in way.groups)
+        assert all(group.instructions == sum(group.by_library.values()) for group in way.groups)

@@ -31,7 +31,7 @@ def resolved(variant: str, model: str = "llama-mini", experiment: str = "llama-o
 
 
 def job(of: Resolved) -> Any:
-    return job_of(of, EMULATED, Pins(_files(of), KERNELS))
+    return job_of(of, EMULATED, Pins(_files(of), KERNELS, _w8a8_files(of)))
 
 
 def expected(variant: str, model: str = "llama-mini") -> Expected:
@@ -63,6 +63,7 @@ def record(*rows: Row, model: str = "llama-mini") -> Record:
         pins={
             "image": image.model_dump(exclude={"relocked"}),
             "checkpoint": {"kind": "synthetic", "files": _files(of)},
+            "checkpoint_w8a8": {"algorithm": "rvvbench-w8a8/1", "files": _w8a8_files(of)},
             "kernels": {"library_sha256": KERNELS},
         },
         environment=environment(EMULATED, of.board),
@@ -100,6 +101,11 @@ def load_events(variant: str, model: str = "qwen3-mini") -> list[Event]:
         if event["event"] == "environment":
             event["server_args"] = {**event["server_args"], **cache}
     return events
+
+
+def _w8a8_files(of: Resolved) -> dict[str, str] | None:
+    quantised = of.model.synthetic.w8a8 if of.model.synthetic is not None else None
+    return None if quantised is None else {name: file.sha256 for name, file in quantised.files.items()}
 
 
 def _files(of: Resolved) -> dict[str, str]:

@@ -191,22 +191,6 @@ def test_packed_linears_without_the_library_are_an_error_and_never_torch(toys, r
     assert [pin["name"] for pin in events["pin"] if not pin["ok"]] == ["kernels_sha256"]
 
 
-def test_the_plugin_itself_refuses_packed_linears_without_the_library(toys, site):
-    done = subprocess.run(
-        [sys.executable, "-m", "sglang.benchmark.one_batch", "--model-path", str(toys("llama"))],
-        env={
-            **os.environ,
-            "PYTHONPATH": ":".join(filter(None, (str(site.folder), os.environ.get("PYTHONPATH")))),
-            "SGLANG_RVV_LINEAR": "packed",
-            "SGLANG_PLATFORM": "rvv",
-        },
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode != 0
-    assert "sglang_rvv: packed linears were asked for, but sgl_kernel cannot be loaded" in done.stderr
-
-
 def test_an_argument_that_sglang_does_not_know_is_an_error_of_the_spec(toys, run):
     code, events, _ = run(toys("llama"), server_args={"no_such_argument": 1})
     assert code == 2

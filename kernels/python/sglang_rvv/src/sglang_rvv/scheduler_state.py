@@ -27,6 +27,10 @@ def register() -> None:
     import sglang.srt.model_executor.model_runner  # noqa: F401
     from sglang.srt.plugins.hook_registry import HookRegistry, HookType
 
+    from sglang_rvv import hooks
+
+    hooks.install_arguments()
+
     HookRegistry.register(GET_INTERNAL_STATE, add_what_ran, HookType.AFTER)
 
 
