@@ -21,10 +21,8 @@ FIELD = "rvv"
 
 def register() -> None:
     """The entry point. SGLang applies the hook right after it, and only logs what fails: see `check`."""
-    # Imported whole before the hook is known. The second applies the hooks of `hooks.install`, which the process that
-    # reads a server's command line needs too: nothing else imports it there before it does.
-    import sglang.srt.managers.scheduler
-    import sglang.srt.model_executor.model_runner  # noqa: F401
+    # Imported whole before the hook is known: importing it also applies the hooks of `hooks.install`, half way through.
+    import sglang.srt.managers.scheduler  # noqa: F401
     from sglang.srt.plugins.hook_registry import HookRegistry, HookType
 
     from sglang_rvv import hooks
