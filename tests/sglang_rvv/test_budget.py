@@ -18,7 +18,9 @@ def write(root, name, text):
 @pytest.fixture
 def machine(tmp_path):
     """16 GiB, of which 8 GiB are available, and no cgroup that limits anything."""
-    write(tmp_path, "proc/meminfo", f"MemTotal: {16 * GIB >> 10} kB\nMemAvailable:   {8 * GIB >> 10} kB\nBuffers: 0 kB\n")
+    write(
+        tmp_path, "proc/meminfo", f"MemTotal: {16 * GIB >> 10} kB\nMemAvailable:   {8 * GIB >> 10} kB\nBuffers: 0 kB\n"
+    )
     write(tmp_path, "proc/self/cgroup", "0::/\n")
     return tmp_path
 

@@ -93,7 +93,9 @@ def test_a_hook_that_holds_and_a_process_without_plugins_pass(scheduler):
     scheduler_state.check()
 
 
-def test_arguments_are_known_and_the_hook_is_registered_after_the_module_that_it_enters_is_whole(scheduler, monkeypatch):
+def test_arguments_are_known_and_the_hook_is_registered_after_the_module_that_it_enters_is_whole(
+    scheduler, monkeypatch
+):
     registered = []
     registry = SimpleNamespace(register=lambda *hook: registered.append(hook))
     module(

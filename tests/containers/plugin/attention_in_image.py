@@ -110,7 +110,9 @@ def compare(after: World, batch: Batch, before: World, plain: World | None, got:
     native = None
     if not after.kind.int8:
         native = run(TorchNativeAttnBackend(before.runner), before, batch)
-        for mine, other in zip(after.pool.k_buffer + after.pool.v_buffer, before.pool.k_buffer + before.pool.v_buffer):
+        for mine, other in zip(
+            after.pool.k_buffer + after.pool.v_buffer, before.pool.k_buffer + before.pool.v_buffer, strict=True
+        ):
             assert torch.equal(mine.view(torch.int16), other.view(torch.int16)), f"{what}: the caches are not the same"
     held_against(got, native, after, batch, plain, what)
 

@@ -119,7 +119,12 @@ def world(kind: Kind, lengths: Sequence[int], new: Sequence[int], seed: int = 0,
         slots = free[taken : taken + total]
         taken += total
         requests.req_to_token[row, :total] = slots.to(torch.int32)
-        store(made, slots[:old], tensor(kind, old, kind.kv_heads, kind.head), tensor(kind, old, kind.kv_heads, kind.head_v))
+        store(
+            made,
+            slots[:old],
+            tensor(kind, old, kind.kv_heads, kind.head),
+            tensor(kind, old, kind.kv_heads, kind.head_v),
+        )
         made.lengths.append(old)
     return made
 

@@ -36,7 +36,11 @@ class Bench:
     kernels: Path
 
     def run(
-        self, *command: str, site: Path | None = None, mounts: tuple[Mount, ...] = (), env: Mapping[str, str] | None = None
+        self,
+        *command: str,
+        site: Path | None = None,
+        mounts: tuple[Mount, ...] = (),
+        env: Mapping[str, str] | None = None,
     ) -> ContainerExit:
         """`python3 COMMAND...` in a container with nothing outside: scripts of this folder are at /checks."""
         return run_container(

@@ -70,7 +70,11 @@ def check_rms_norm_of_parts_of_a_projection() -> None:
     """Query heads as Qwen3 norms them: rows with gaps; and a last dimension with gaps, which kernels do not take."""
     module = norm(64, torch.bfloat16)
     wide = torch.randn(5, 8 * 64 + 100).to(torch.bfloat16)
-    part = wide[:, : 8 * 64].view(5, 8, 64) if wide[:, : 8 * 64].is_contiguous() else wide[:, : 8 * 64].unflatten(1, (8, 64))
+    part = (
+        wide[:, : 8 * 64].view(5, 8, 64)
+        if wide[:, : 8 * 64].is_contiguous()
+        else wide[:, : 8 * 64].unflatten(1, (8, 64))
+    )
     got = counted("norm", 40, "kernels", lambda: module(part))
     assert torch.equal(got, module(part.contiguous()))
     gaps = torch.randn(5, 128).to(torch.bfloat16)[:, ::2]
@@ -190,9 +194,7 @@ def check_rotary_embeddings_that_differ_in_their_table_only() -> None:
                 q, k, _ = torch.randn(len(positions), sum(widths)).to(dtype).split(widths, dim=-1)
                 native = module.forward_native(positions, q.contiguous(), k.contiguous())
                 before = q.clone(), k.clone()
-                got = counted(
-                    "rotary_embedding", 6, "kernels", lambda module=module, q=q, k=k: module(positions, q, k)
-                )  # type: ignore[misc]
+                got = counted("rotary_embedding", 6, "kernels", lambda module=module, q=q, k=k: module(positions, q, k))  # type: ignore[misc]
                 for mine, plain, x in zip(got, native, before, strict=True):
                     exact, magnitude = turned(module, positions, x)
                     what = f"{dtype} {kind} head {head}"
@@ -227,6 +229,6 @@ def check_modules_without_kernels_are_counted_and_prepared_again() -> None:
     x = torch.randn(4, 64).to(torch.bfloat16)
     for ours, path in ((False, "torch"), (True, "kernels"), (True, "kernels"), (False, "torch")):
         found = elementwise.prepare(model, ours=ours)
-        assert found == {name: ((1, 0) if ours else (0, 1)) for name in ("norm", "gated_activation")}
+        assert found == dict.fromkeys(("norm", "gated_activation"), (1, 0) if ours else (0, 1))
         counted("norm", 4, path, lambda: model[0](x.clone()))
         counted("gated_activation", 4, path, lambda: model[1](x))

@@ -10,13 +10,16 @@ from typing import Any
 
 import torch
 from sglang.srt.layers.linear import ReplicatedLinear
+from sglang_rvv import packed_weight
+from sglang_rvv.linear import STATE, TIED, CountedLinear, KernelLinear, prepare, release, repack
+from sglang_rvv.policy import Policy
+from sglang_rvv.settings import PROJECTIONS
 from small_model import (
     COSTS,
     HEAD_COST,
     HIDDEN,
     Decoder,
     Head,
-    counting,
     gone,
     head_holds,
     holds,
@@ -26,10 +29,6 @@ from small_model import (
     prepared,
     rows,
 )
-from sglang_rvv import packed_weight
-from sglang_rvv.linear import STATE, TIED, CountedLinear, KernelLinear, prepare, release, repack
-from sglang_rvv.policy import Policy
-from sglang_rvv.settings import PROJECTIONS
 
 Change = Callable[[Any], None]
 

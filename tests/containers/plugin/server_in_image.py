@@ -18,7 +18,16 @@ LONG, SHORT = prompt(64), prompt(7, seed=6)
 SHARED = LONG[:50] + prompt(9, seed=7)
 """Begins as LONG does: 50 tokens of it are in a radix cache."""
 
-COMMON = ("--attention-backend", "rvv", "--dtype", "bfloat16", "--max-total-tokens", "4096", "--max-running-requests", "4")
+COMMON = (
+    "--attention-backend",
+    "rvv",
+    "--dtype",
+    "bfloat16",
+    "--max-total-tokens",
+    "4096",
+    "--max-running-requests",
+    "4",
+)
 
 KINDS: dict[str, tuple[str, ...]] = {
     "cached": ("--cpu-rvv-memory-budget-mib", str(BUDGET_MIB)),

@@ -184,7 +184,7 @@ class RVVAttnBackend(AttentionBackend):  # type: ignore[misc]
         given = sorted(name for name, value in more.items() if value is not None)
         if given:
             raise IntegrationError(
-                f"layer {layer.layer_id} asks for {', '.join(given)}, which neither our kernels nor torch_native compute"
+                f"layer {layer.layer_id} asks for {', '.join(given)}, which neither our kernels nor torch_native do"
             )
         if layer.is_cross_attention:
             why = "cross attention"

@@ -85,8 +85,8 @@ def install_arguments() -> None:
 
 
 def install_for_loading() -> None:
-    """What only a process that runs a model needs, when `ModelRunner` is there. Once per process; that for adapters with
-    the first model that may have them.
+    """What only a process that runs a model needs, when `ModelRunner` is there. Once per process; that for adapters
+    with the first model that may have them.
     """
     if "loading" not in _installed:
         apply(
