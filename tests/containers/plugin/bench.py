@@ -51,7 +51,7 @@ class Bench:
                 env={"HOME": "/tmp", "CHECKS_MODEL": "/model", "PYTHONDONTWRITEBYTECODE": "1", **(env or {})},
                 mounts=(
                     Mount(site or self.provision.sites["rvv-kernels"], "/rvvbench/site"),
-                    Mount(self.provision.checkpoint, "/model"),
+                    Mount(self.provision.checkpoint.path, "/model"),
                     Mount(HERE, "/checks"),
                     *mounts,
                 ),
