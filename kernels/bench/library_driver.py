@@ -11,10 +11,8 @@ torch alone. The cases are those of workload.h; every operand is contiguous.
 
 from __future__ import annotations
 
-import ctypes
 import json
 import math
-import mmap
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,15 +20,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from marks import MARK, STRIDE, functions_at
 
-MARK = 0x7000_0000
-"""Address of the mark, a function of one instruction that only this program calls."""
+BESIDE = MARK + STRIDE
+"""Another mark, which is called after each call: in a log of the library alone, that is where a call ends."""
 
-BESIDE = MARK + 0x10
-"""Another one, which is called after each call: in a log of the library alone, that is where a call ends."""
-
-_RETURN = (0x8082).to_bytes(2, "little")  # c.ret
-_MAP_FIXED_NOREPLACE = 0x100000  # mmap(2)
 _SPLITS = 8  # as SGLang's --triton-attention-num-kv-splits has it by default
 _EPS = 1e-6
 _TYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "int8": torch.int8}
@@ -48,21 +42,6 @@ class Work:
     call: Call
     macs: int = 0
     elements: int = 0
-
-
-def mark_functions() -> tuple[Call, Call]:
-    """Puts both functions at their addresses; raises OSError where something else is there."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.mmap.restype = ctypes.c_void_p
-    libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, *(ctypes.c_int,) * 3, ctypes.c_long)
-    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_FIXED_NOREPLACE
-    page = libc.mmap(MARK, mmap.PAGESIZE, mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC, flags, -1, 0)
-    if page != MARK:
-        raise OSError(ctypes.get_errno(), f"no page at {MARK:#x}")
-    for address in (MARK, BESIDE):
-        ctypes.memmove(address, _RETURN, len(_RETURN))
-    function = ctypes.CFUNCTYPE(None)
-    return function(MARK), function(BESIDE)
 
 
 def base_of(library: str) -> int:
@@ -221,7 +200,7 @@ def prepared(case: str) -> Work:
 
 
 def run(library: str, calls: int, cases: Path) -> None:
-    mark, beside = mark_functions()
+    mark, beside = functions_at([MARK, BESIDE])
     print(json.dumps({"base": base_of(library)}), flush=True)
     for case in cases.read_text().splitlines():
         said: dict[str, Any] = {"case": case}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rvvbench.kernel_model.model import Listed
 
 app = typer.Typer(
-    help="Test, model and time the kernels by themselves, without torch (but for model --library).",
+    help="Test, model, count and time the kernels by themselves; with torch only model --library and step.",
     no_args_is_help=True,
 )
 
@@ -327,3 +327,67 @@ def model(
         print_json(document.model_dump(mode="json", by_alias=True))
         return
     out.print(table_of(document), markup=False, soft_wrap=True)
+
+
+@app.command("step", epilog="Example: rvvbench kernels step --model llama-mini --save results/kernels")
+def step(
+    models: list[str] = typer.Option(["llama-mini"], "--model", help="A model to count a step of (repeatable)."),
+    context: int = typer.Option(72, "--context", min=2, help="Tokens of the sequence, the new one with them."),
+    layers: int = typer.Option(0, "--layers", min=0, help="Only so many of the model's layers; 0: all of them."),
+    save: Path | None = typer.Option(None, "--save", help="Folder to write kernel-step.json and .md to."),
+    stack: str = STACK,
+    json_output: bool = JSON,
+) -> None:
+    """Count the instructions of one decode step under QEMU: SGLang's plain torch against our kernels.
+
+    Exact counts of every operator of the step, Python left out; not time. The ways must agree in their logits.
+    Deterministic: equal sources and images give equal digits.
+    """
+    from rvvbench.engine.service import Engine
+    from rvvbench.errors import UsageError
+    from rvvbench.kernel_model import emulator, step_caller
+    from rvvbench.kernel_model.files import step_files_of
+    from rvvbench.kernel_model.prepare import build_for, model_configs
+    from rvvbench.kernel_model.step_report import StepReport, StepTools
+    from rvvbench.kernel_model.step_table import markdown
+    from rvvbench.kernel_model.torch_process import TorchProcess
+    from rvvbench.provide.file_hash import sha256_of
+    from rvvbench.provide.kernels import library_of
+
+    if save is not None:
+        _check_folder(save)
+    emulator.qemu()
+    specs = [
+        step_caller.Spec(name, config, context, layers or None)
+        for name, config in model_configs(tuple(dict.fromkeys(models))).items()
+    ]
+    for spec in specs:
+        longest = int(spec.config["max_position_embeddings"])
+        if context > longest:
+            raise UsageError(f"{spec.model} has {longest} positions", where="--context", mend=f"at most {longest}")
+    state_dir = project.state_dir()
+    with progress() as shown, Engine(state_dir) as engine:
+        engine.sweep()
+        build = build_for("riscv64", stack, engine, state_dir)
+        library = library_of(build, shown.line)
+        process = TorchProcess(engine, build.runtime_image.image_id, step_caller.PROGRAM, library)
+        steps, libraries = step_caller.count_steps(process, specs, shown)
+        report = StepReport(
+            tools=StepTools(
+                qemu=emulator.version(),
+                cpu=emulator.CPU,
+                runtime_digest=build.runtime_image.digest,
+                library_sha256=sha256_of(library),
+            ),
+            libraries=libraries,
+            steps_counted=step_caller.STEPS,
+            steps=steps,
+        )
+    if save is not None:
+        with project.writing(save):
+            for name, text in step_files_of(report).items():
+                (save / name).write_text(text)
+    if json_output:
+        print_json(report.model_dump(mode="json", by_alias=True))
+        return
+    out.print(markdown(report), markup=False, soft_wrap=True)

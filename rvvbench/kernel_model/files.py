@@ -1,10 +1,11 @@
-"""The files that a result of `rvvbench kernels model` is saved as."""
+"""The files that results of `rvvbench kernels model` and `rvvbench kernels step` are saved as."""
 
 from __future__ import annotations
 
-from rvvbench.kernel_model import comparison_table, table
+from rvvbench.kernel_model import comparison_table, step_table, table
 from rvvbench.kernel_model.plot import svg
 from rvvbench.kernel_model.report import Comparison, Report
+from rvvbench.kernel_model.step_report import StepReport
 
 
 def table_of(document: Report | Comparison) -> str:
@@ -18,3 +19,9 @@ def files_of(document: Report | Comparison) -> dict[str, str]:
     if isinstance(document, Comparison):
         return {"kernel-library-model.json": data, "kernel-library-model.md": table_of(document)}
     return {"kernel-model.json": data, "kernel-model.md": table_of(document), "kernel-model.svg": svg(document)}
+
+
+def step_files_of(report: StepReport) -> dict[str, str]:
+    """As `files_of`, of counted steps."""
+    data = report.model_dump_json(by_alias=True, indent=1) + "\n"
+    return {"kernel-step.json": data, "kernel-step.md": step_table.markdown(report)}

@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from rvvbench.errors import RvvbenchError
+from rvvbench.kernel_model.block_log import Node
 from rvvbench.kernel_model.program import Instruction, Program
-from rvvbench.kernel_model.trace import Node, Step, Trace
+from rvvbench.kernel_model.trace import Step, Trace
 from rvvbench.kernel_model.vector_type import VectorType, sets_vector_type, uses_vector_type, vector_type_of
 
 OUTSIDE: Node = -1

@@ -6,41 +6,26 @@ executes at those addresses logged. What the library calls of others (torch, the
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
 import tempfile
-import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rvvbench import project
-from rvvbench.engine.container import ContainerSpec, Mount, run_container
 from rvvbench.engine.service import Engine
 from rvvbench.errors import RvvbenchError
-from rvvbench.kernel_model import emulator
 from rvvbench.kernel_model.cases import Case
 from rvvbench.kernel_model.emulator import Traced
 from rvvbench.kernel_model.model import CALLS, Results, Units, counted_cases, modelled_rows, texts_of
 from rvvbench.kernel_model.program import Program
 from rvvbench.kernel_model.report import Row
 from rvvbench.kernel_model.toolchain import Toolchain
+from rvvbench.kernel_model.torch_process import MARK, TorchProcess
 from rvvbench.kernel_model.trace import TraceReader
 from rvvbench.progress import Progress
 
-MARK = 0x7000_0000
-MARKS_END = MARK + 0x20
-"""Where library_driver.py puts its mark and what it calls beside the operators."""
-
-ADDRESS_SPACE = "0x1000000000"
-"""Of the emulated process: with one of its own, the emulator puts a library at the same address at every start."""
-
-TIMEOUT_S = 7200.0
-_PIECE_BYTES = 1 << 20
-_PAUSE_S = 0.002
+MARKS = 2
+"""How many library_driver.py has: one around calls, one after each call."""
 
 
 @dataclass(frozen=True)
@@ -61,105 +46,41 @@ class Caller:
 
     def _base(self, library: Path) -> int:
         with tempfile.TemporaryDirectory(prefix="rvvbench-") as folder:
-            base, _ = self._run(library, Path(folder), (), ())
+            arguments = _arguments(Path(folder), ())
+            base, _ = _said(self._process(library).run(Path(folder), arguments))
         return base
 
     def _count(
         self, library: Path, base: int, program: Program, sizes: Mapping[Case, Units], progress: Progress
     ) -> Results:
         texts = texts_of(sizes)
-        first, last = min(program.instructions), max(program.instructions) + 1
+        code = (min(program.instructions), max(program.instructions) + 1)
         reader = TraceReader(MARK)
+
+        def shown() -> None:
+            progress.line(f"{reader.stretches // 2} of {len(texts)} cases")
+
         with tempfile.TemporaryDirectory(prefix="rvvbench-") as name:
             folder = Path(name)
-            os.mkfifo(folder / "log")
-            log = emulator.log_options("/out/log", (first, last), (MARK, MARKS_END))
-
-            def shown() -> None:
-                progress.line(f"{len(reader.trace.steps) // 2} of {len(texts)} cases")
-
-            with _read(folder / "log", reader, shown):
-                loaded, said = self._run(library, folder, log, texts)
-            if loaded != base:
-                raise RvvbenchError(
-                    f"it was loaded at {loaded:#x}, without the log at {base:#x}: what was logged is not its code",
-                    where=str(library),
-                )
-            traced = Traced(reader.close(), said)
-        return counted_cases(traced, sizes, program, bool)
-
-    def _run(
-        self, library: Path, out: Path, emulator_options: Sequence[str], cases: Sequence[str]
-    ) -> tuple[int, list[dict[str, Any]]]:
-        """Where the library was loaded, and what the driver says of each case."""
-        (out / "cases").write_text("".join(f"{case}\n" for case in cases))
-        driver = project.root() / "kernels" / "bench" / "library_driver.py"
-        qemu = Path(emulator.qemu()).resolve()
-        at = f"/library/{library.name}"
-        ended = run_container(
-            self.engine,
-            ContainerSpec(
-                image=self.image_id,
-                command=(
-                    *("/rvvbench/qemu", "-cpu", emulator.CPU, "-R", ADDRESS_SPACE, *emulator_options),
-                    *("/usr/bin/python3", "/rvvbench/driver.py", at, str(CALLS), "/out/cases"),
-                ),
-                mounts=(
-                    Mount(qemu, "/rvvbench/qemu"),
-                    Mount(driver, "/rvvbench/driver.py"),
-                    Mount(library, at),
-                    Mount(out, "/out", writable=True),
-                ),
-                env={"OMP_NUM_THREADS": "1"},
-                timeout_s=TIMEOUT_S,
-            ),
-        )
-        if ended.exit_code != 0 or ended.timed_out:
+            arguments = _arguments(folder, texts)
+            loaded, said = _said(self._process(library).run_logged(folder, arguments, (code,), MARKS, reader, shown))
+        if loaded != base:
             raise RvvbenchError(
-                f"its operators cannot be called: {ended.output.strip()[-2000:] or f'exit {ended.exit_code}'}",
+                f"it was loaded at {loaded:#x}, without the log at {base:#x}: what was logged is not its code",
                 where=str(library),
-                mend="build it for riscv64 against the torch of the runtime image",
             )
-        where, *said = (json.loads(line) for line in ended.output.splitlines() if line.startswith("{"))
-        return int(where["base"]), said
+        return counted_cases(Traced(reader.close(), said), sizes, program, bool)
+
+    def _process(self, library: Path) -> TorchProcess:
+        return TorchProcess(self.engine, self.image_id, "library_driver.py", library)
 
 
-@contextlib.contextmanager
-def _read(log: Path, reader: TraceReader, shown: Callable[[], None]) -> Iterator[None]:
-    """Reads the named pipe into `reader` until the block is left; raises what reading raised."""
-    descriptor = os.open(log, os.O_RDONLY | os.O_NONBLOCK)
-    over = threading.Event()
-    failed: list[Exception] = []
+def _arguments(out: Path, cases: Sequence[str]) -> tuple[str, ...]:
+    (out / "cases").write_text("".join(f"{case}\n" for case in cases))
+    return str(CALLS), "/out/cases"
 
-    def read() -> None:
-        cases = 0
-        while True:
-            last = over.is_set()
-            try:
-                piece = os.read(descriptor, _PIECE_BYTES)
-            except BlockingIOError:
-                piece = b""
-            if not piece:
-                if last:
-                    return
-                time.sleep(_PAUSE_S)
-            elif not failed:
-                # After a failure it is read all the same, or the emulator would wait for ever.
-                try:
-                    reader.feed(piece)
-                except Exception as error:
-                    failed.append(error)
-            if len(reader.trace.steps) != cases:
-                cases = len(reader.trace.steps)
-                shown()
 
-    thread = threading.Thread(target=read, name="trace")
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
-        os.close(descriptor)
-    if failed:
-        raise failed[0]
+def _said(lines: list[dict[str, Any]]) -> tuple[int, list[dict[str, Any]]]:
+    """Where the library was loaded, and what the driver says of each case."""
+    where, *said = lines
+    return int(where["base"]), said

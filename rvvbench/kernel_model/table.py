@@ -104,9 +104,9 @@ def si(number: float) -> str:
     return f"{number:.4g}"
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table, numbers to the right."""
-    lines = [f"| {' | '.join(header)} |", f"|{'---|' * 2}{'---:|' * (len(header) - 2)}"]
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], text_columns: int = 2) -> str:
+    """A Markdown table, numbers to the right of `text_columns` columns."""
+    lines = [f"| {' | '.join(header)} |", f"|{'---|' * text_columns}{'---:|' * (len(header) - text_columns)}"]
     return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
 
 

@@ -16,12 +16,3 @@ def test_linears_are_right_refuse_what_is_wrong_and_say_what_ran(
     ended = check_in_image("linear_in_image.py")
     assert ended.exit_code == 0, ended.output
     assert "as they should be" in ended.output
-
-
-@pytest.mark.container
-def test_the_plugin_packs_matrices_of_bf16_and_fp16_and_refuses_others(
-    check_in_image: Callable[[str], ContainerExit],
-) -> None:
-    ended = check_in_image("plugin_in_image.py")
-    assert ended.exit_code == 0, ended.output
-    assert "as they should be" in ended.output

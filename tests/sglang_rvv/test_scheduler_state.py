@@ -9,7 +9,8 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
-from sglang_rvv import hooks, routing, scheduler_state
+from sglang_rvv import hooks, routing, scheduler_state, startup
+from sglang_rvv.budget import Budget
 from sglang_rvv.upstream import IntegrationError
 
 PYPROJECT = Path(__file__).resolve().parents[2] / "kernels" / "python" / "sglang_rvv" / "pyproject.toml"
@@ -47,8 +48,10 @@ def test_the_state_tells_what_ran_beside_what_sglang_told(scheduler, monkeypatch
     routing.reset()
     routing.count("lm_head", 2, "torch")
     told = SimpleNamespace(internal_state={"last_gen_throughput": 1.0})
+    assert scheduler_state.add_what_ran(told).internal_state["last_gen_throughput"] == 1.0
+    monkeypatch.setattr(startup, "_lines", ["sglang_rvv: said at start"])
+    monkeypatch.setattr(startup, "_linears", [SimpleNamespace(budget=Budget(100, 60, {"a": 60}, {"b": 50}))])
     state = scheduler_state.add_what_ran(told, object(), object()).internal_state
-    assert state["last_gen_throughput"] == 1.0
     assert json.loads(json.dumps(state["rvv"])) == {
         "pid": os.getpid(),
         "platform_class": f"{Platform.__module__}.Platform",
@@ -56,6 +59,10 @@ def test_the_state_tells_what_ran_beside_what_sglang_told(scheduler, monkeypatch
         "library_sha256": None,
         "ops": {},
         "routing": [{"projection": "lm_head", "m": 2, "path": "torch", "calls": 1}],
+        "active": {
+            "lines": ["sglang_rvv: said at start"],
+            "models": [{"budget_bytes": 100, "packed": {"a": 60}, "row_major": {"b": 50}}],
+        },
     }
     routing.reset()
 
@@ -86,7 +93,9 @@ def test_a_hook_that_holds_and_a_process_without_plugins_pass(scheduler):
     scheduler_state.check()
 
 
-def test_the_hook_is_registered_after_the_module_that_it_enters_is_whole(scheduler, monkeypatch):
+def test_arguments_are_known_and_the_hook_is_registered_after_the_module_that_it_enters_is_whole(
+    scheduler, monkeypatch
+):
     registered = []
     registry = SimpleNamespace(register=lambda *hook: registered.append(hook))
     module(
@@ -95,8 +104,9 @@ def test_the_hook_is_registered_after_the_module_that_it_enters_is_whole(schedul
         HookRegistry=registry,
         HookType=SimpleNamespace(AFTER="after"),
     )
+    monkeypatch.setattr(hooks, "install_arguments", lambda: registered.append("arguments"))
     scheduler_state.register()
-    assert registered == [(scheduler_state.GET_INTERNAL_STATE, scheduler_state.add_what_ran, "after")]
+    assert registered == ["arguments", (scheduler_state.GET_INTERNAL_STATE, scheduler_state.add_what_ran, "after")]
 
 
 def test_a_model_gets_no_pool_where_the_hook_does_not_hold(scheduler, monkeypatch):
@@ -107,6 +117,9 @@ def test_a_model_gets_no_pool_where_the_hook_does_not_hold(scheduler, monkeypatc
     module(monkeypatch, "sglang.srt.platforms.device_mixin", PlatformEnum=SimpleNamespace(OOT="oot"))
     module(monkeypatch, "sglang.srt.mem_cache")
     module(monkeypatch, "sglang.srt.mem_cache.memory_pool", MHATokenToKVPool=pool)
+    int8 = module(monkeypatch, "sglang_rvv.kv_pool", Int8KVPool=type("Int8KVPool", (), {})).Int8KVPool
+    asked = SimpleNamespace(kv_cache_dtype="auto")
+    module(monkeypatch, "sglang.srt.server_args", get_global_server_args=lambda: asked)
     monkeypatch.delitem(sys.modules, "sglang_rvv.platform", raising=False)
     monkeypatch.setattr(hooks, "check_model_prepared", lambda: None)
     platform = importlib.import_module("sglang_rvv.platform").RvvPlatform()
@@ -115,6 +128,8 @@ def test_a_model_gets_no_pool_where_the_hook_does_not_hold(scheduler, monkeypatc
         platform.get_mha_kv_pool_cls()
     scheduler.Scheduler.get_internal_state.__wrapped__ = object()
     assert platform.get_mha_kv_pool_cls() is pool
+    asked.kv_cache_dtype = "int8"
+    assert platform.get_mha_kv_pool_cls() is int8
 
 
 def test_both_entry_points_have_the_name_by_which_sglang_chooses():

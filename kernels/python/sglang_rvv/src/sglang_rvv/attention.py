@@ -1,7 +1,7 @@
 """The attention backend `rvv`: decode and extend over SGLang's KV pool, in our kernels.
 
-What they do not compute (cross attention, a call that must not write the cache, sliding windows, sinks, attention that
-is not causal) goes to SGLang's own `TorchNativeAttnBackend`, is said once for each reason, and is counted. Checked
+What they do not compute (cross attention, a call that must not write the cache, sliding windows, attention that is not
+causal) goes to SGLang's own `TorchNativeAttnBackend`, is said once for each reason, and is counted. Checked
 against SGLang 0.5.15.
 """
 
@@ -182,6 +182,10 @@ class RVVAttnBackend(AttentionBackend):  # type: ignore[misc]
         """Why our kernels do not compute this call; None where they do. Raises IntegrationError where nobody can."""
         why = None
         given = sorted(name for name, value in more.items() if value is not None)
+        if given:
+            raise IntegrationError(
+                f"layer {layer.layer_id} asks for {', '.join(given)}, which neither our kernels nor torch_native do"
+            )
         if layer.is_cross_attention:
             why = "cross attention"
         elif layer.attn_type == AttentionType.ENCODER_ONLY:
@@ -190,8 +194,6 @@ class RVVAttnBackend(AttentionBackend):  # type: ignore[misc]
             why = "a sliding window"
         elif not save_kv_cache or k is None or v is None:
             why = "save_kv_cache=False"
-        elif given:
-            why = ", ".join(given)
         elif layer.logit_cap and layer.logit_capping_method != "tanh":
             why = f"logits capped by {layer.logit_capping_method}"
         if why is not None and self.int8:

@@ -1,7 +1,8 @@
 """The functions of SGLang that we hook, through its own registry, and the proof that every hook took hold.
 
-Two doors, because `model_runner` is half imported when we are first called in a process:
+Three doors, because `model_runner` is half imported when we are first called in a process that runs a model:
 
+* `install_arguments`, from the general plugin, in the main process of a server before it reads its command line.
 * `install`, from `RvvPlatform.init_backend`, in every process that will run a model or reads a command line: the
   benchmark, which never loads general plugins, as well as each scheduler of a server. `ModelRunner` does not exist yet;
   `get_model_loader` does, already bound in the half-imported module, and what it returns loads the model before memory
@@ -56,38 +57,50 @@ def install(settings: Settings) -> None:
     if "install" in _installed:
         return
     check_amx_is_off()
-    register_attention()
-    from sglang_rvv.server_args import RvvServerArgs
-
+    install_arguments()
     apply(
         (
             Hook(GET_MODEL_LOADER, prepare_what_it_loads, "AFTER", (f"{MODEL_RUNNER}.get_model_loader",)),
             Hook(COMPUTE_LM_HEAD, around_lm_head, "AROUND"),
             Hook(SUPPORT_TRITON, around_support_triton, "AROUND"),
-            Hook(SERVER_ARGS, RvvServerArgs, "REPLACE"),
         )
     )
-    engine: Any = sys.modules.get("sglang.srt.entrypoints.engine")
-    if engine is not None and hasattr(engine, "Engine"):
-        engine.Engine.server_args_class = RvvServerArgs
     _installed.add("install")
 
 
-def install_for_loading() -> None:
-    """What only a process that runs a model needs, when `ModelRunner` is there. Once per process."""
-    if "loading" in _installed:
+def install_arguments() -> None:
+    """What a process that reads a command line needs: the name of our attention backend, and our arguments. Once per
+    process; a server's main process runs no model, and needs nothing else.
+    """
+    if "arguments" in _installed:
         return
-    apply(
-        (
-            Hook(W8A8_AFTER_LOADING, around_w8a8_after_loading, "AROUND"),
-            Hook(CONFIGURE_KV_CACHE, around_configure_kv_cache_dtype, "AROUND"),
-            Hook(CELL_SIZE, after_cell_size, "AFTER"),
-            *(Hook(target, around_update_weights, "AROUND") for target in UPDATES),
+    register_attention()
+    from sglang_rvv.server_args import RvvServerArgs
+
+    apply((Hook(SERVER_ARGS, RvvServerArgs, "REPLACE"),))
+    engine: Any = sys.modules.get("sglang.srt.entrypoints.engine")
+    if engine is not None and hasattr(engine, "Engine"):
+        engine.Engine.server_args_class = RvvServerArgs
+    _installed.add("arguments")
+
+
+def install_for_loading() -> None:
+    """What only a process that runs a model needs, when `ModelRunner` is there. Once per process; that for adapters
+    with the first model that may have them.
+    """
+    if "loading" not in _installed:
+        apply(
+            (
+                Hook(W8A8_AFTER_LOADING, around_w8a8_after_loading, "AROUND"),
+                Hook(CONFIGURE_KV_CACHE, around_configure_kv_cache_dtype, "AROUND"),
+                Hook(CELL_SIZE, after_cell_size, "AFTER"),
+                *(Hook(target, around_update_weights, "AROUND") for target in UPDATES),
+            )
         )
-    )
-    if uses_lora():
+        _installed.add("loading")
+    if "adapters" not in _installed and uses_lora():
         apply((Hook(LORA_WRAPS, after_lora_wraps, "AFTER"),))
-    _installed.add("loading")
+        _installed.add("adapters")
 
 
 def uses_lora() -> bool:

@@ -115,8 +115,13 @@ class Linears:
         packed_weight.pack_within(self.wanted, self.budget)
 
     def check_head(self, model: Any, head: Any) -> None:
-        """Raise RuntimeError where the head of a tied model is another module than its embedding."""
-        if is_tied(model) and unwrapped(embedding(model)) is not unwrapped(head):
+        """Raise RuntimeError where the head of a tied model is another module than its embedding. For an adapter of the
+        head SGLang wraps a module of its own that has the embedding's weight.
+        """
+        if not is_tied(model):
+            return
+        tied, own = unwrapped(embedding(model)), unwrapped(head)
+        if own is not tied and (own is head or own.weight is not tied.weight):
             raise RuntimeError(TIED)
 
 
@@ -245,6 +250,8 @@ def compute_lm_head(
     Raises RuntimeError where the head of a tied model is another module than its embedding.
     """
     model = processor.__dict__.get("rvv_model", lambda: None)()
+    if getattr(model, "logits_processor", None) is not processor:
+        model = None  # a deep copy of the processor of that model
     state: Linears | None = None if model is None else model.__dict__.get(STATE)
     rows = hidden_states.numel() // hidden_states.shape[-1]
     if state is not None:

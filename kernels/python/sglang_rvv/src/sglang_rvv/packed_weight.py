@@ -36,6 +36,7 @@ class Source:
     """The weight that a copy was packed from."""
 
     weight: Any  # weakref.ref of a tensor
+    memory: Any  # weakref.ref of its storage: other memory can get the same address
     pointer: int
     shape: torch.Size
     stride: tuple[int, ...]
@@ -47,6 +48,7 @@ class Source:
     def of(cls, weight: torch.Tensor, *, with_version: bool) -> Source:
         return cls(
             weakref.ref(weight),
+            weakref.ref(weight.untyped_storage()),
             weight.data_ptr(),
             weight.shape,
             weight.stride(),
@@ -59,6 +61,7 @@ class Source:
         """Whether `weight` is the same tensor over the same memory, in the same form."""
         return bool(
             self.weight() is weight
+            and self.memory() is weight.untyped_storage()
             and self.pointer == weight.data_ptr()
             and self.shape == weight.shape
             and self.stride == weight.stride()

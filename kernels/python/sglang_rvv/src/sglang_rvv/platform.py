@@ -42,13 +42,17 @@ class RvvPlatform(CpuSRTPlatform):  # type: ignore[misc]
         """Fill in what was left open (`ServerArgs.__post_init__`). A choice that cannot work here is refused, not
         replaced.
         """
-        chosen = server_args.attention_backend
-        server_args.attention_backend = policy.choose_attention(chosen)
-        if policy.is_fallback(chosen, server_args.attention_backend):
-            startup.say(
-                f"sglang_rvv: attention backend {policy.ATTENTION} is not active, {server_args.attention_backend} is: "
-                f"{kernels.capability().why_not}"
-            )
+        for field in ("attention_backend", "prefill_attention_backend", "decode_attention_backend"):
+            chosen = getattr(server_args, field)
+            if chosen is None and field != "attention_backend":
+                continue  # as the one for both
+            active = policy.choose_attention(chosen)
+            setattr(server_args, field, active)
+            if policy.is_fallback(chosen, active):
+                startup.say(
+                    f"sglang_rvv: attention backend {policy.ATTENTION} is not active, {active} is: "
+                    f"{kernels.capability().why_not}"
+                )
         server_args.sampling_backend = "pytorch"
         policy.check(server_args, self.settings)
         disable_graphs(server_args)

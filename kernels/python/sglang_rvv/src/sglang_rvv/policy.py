@@ -6,6 +6,7 @@ again from the arguments that it was sent, and finds the same.
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
 from typing import Any
@@ -69,9 +70,15 @@ def is_ours_by_default(machine: str | None = None) -> bool:
     return (os.uname().machine if machine is None else machine) == "riscv64"
 
 
+def backends(server_args: Any) -> tuple[str, str]:
+    """The attention backends that prefill and decode."""
+    both: str = server_args.attention_backend
+    return server_args.prefill_attention_backend or both, server_args.decode_attention_backend or both
+
+
 def decide(settings: Settings, server_args: Any, capability: Any = kernels.capability) -> Policy:
     """The policy of this process; `capability` is asked only where something of ours is wanted."""
-    attention = server_args.attention_backend == ATTENTION
+    attention = ATTENTION in backends(server_args)
     packed = settings.linear == "packed" or (settings.linear == AUTO and attention)
     elementwise = settings.elementwise == "kernels" or (settings.elementwise == AUTO and attention)
     budget = getattr(server_args, "cpu_rvv_memory_budget_mib", None)
@@ -92,7 +99,8 @@ def decide(settings: Settings, server_args: Any, capability: Any = kernels.capab
 
 def check(server_args: Any, settings: Settings) -> None:
     """Raise IntegrationError for arguments that cannot be served here, before anything is loaded."""
-    attention = server_args.attention_backend
+    active = backends(server_args)
+    attention = next((name for name in active if name != ATTENTION), ATTENTION)
     if server_args.enable_torch_compile:
         raise IntegrationError(
             "--enable-torch-compile captures CPU graphs, which this platform does not have",
@@ -107,18 +115,18 @@ def check(server_args: Any, settings: Settings) -> None:
         )
     if server_args.kv_cache_dtype == "int8" and getattr(server_args, "enable_hierarchical_cache", False):
         raise IntegrationError("an INT8 KV cache has no copy on the host", mend="drop --enable-hierarchical-cache")
-    if attention == ATTENTION and server_args.speculative_algorithm is not None:
+    if ATTENTION in active and server_args.speculative_algorithm is not None:
         raise IntegrationError(
             f"the attention backend {ATTENTION} does not verify drafts",
             mend=f"drop --speculative-algorithm, or --attention-backend {FALLBACK}",
         )
-    if server_args.quantization == "w8a8_int8" and not decide(settings, server_args).linears:
+    if server_args.quantization == "w8a8_int8" and not decide(settings, server_args, kernels.capability).linears:
         raise IntegrationError(
             "--quantization w8a8_int8 is computed by our kernels only, and they are not active" + _because(attention),
             mend=f"--attention-backend {ATTENTION}, or SGLANG_RVV_LINEAR=packed",
         )
     budget = getattr(server_args, "cpu_rvv_memory_budget_mib", None)
-    if budget is not None and not budget >= 0:
+    if budget is not None and not 0 <= budget < math.inf:
         raise IntegrationError(f"--cpu-rvv-memory-budget-mib {budget} is no amount of memory", mend="0 or more MiB")
 
 

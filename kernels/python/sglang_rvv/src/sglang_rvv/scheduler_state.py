@@ -25,6 +25,10 @@ def register() -> None:
     import sglang.srt.managers.scheduler  # noqa: F401
     from sglang.srt.plugins.hook_registry import HookRegistry, HookType
 
+    from sglang_rvv import hooks
+
+    hooks.install_arguments()
+
     HookRegistry.register(GET_INTERNAL_STATE, add_what_ran, HookType.AFTER)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rvvbench.kernel_model.library import _read
+from rvvbench.kernel_model.log_pipe import read
 from rvvbench.kernel_model.trace import TraceReader
 
 MARK = 0x1000
@@ -26,7 +26,7 @@ def pipe(tmp_path: Path) -> Path:
 
 def test_what_is_written_is_read_though_the_writer_comes_late_and_leaves_early(pipe: Path) -> None:
     reader, told = TraceReader(MARK), []
-    with _read(pipe, reader, lambda: told.append(len(reader.trace.steps))), pipe.open("wb") as log:
+    with read(pipe, reader, lambda: told.append(reader.stretches)), pipe.open("wb") as log:
         log.write(lines(MARK, 8, 9, MARK, 8, 9, 8, 9, MARK))
     trace = reader.close()
     assert [sum(steps.values()) for steps in trace.steps] == [2, 4]
@@ -35,7 +35,7 @@ def test_what_is_written_is_read_though_the_writer_comes_late_and_leaves_early(p
 
 def test_no_writer_at_all_is_no_reason_to_wait(pipe: Path) -> None:
     reader = TraceReader(MARK)
-    with _read(pipe, reader, lambda: None):
+    with read(pipe, reader, lambda: None):
         pass
     assert reader.close().steps == []
 
@@ -49,7 +49,7 @@ def test_a_reader_that_fails_lets_the_writer_end_and_says_why(pipe: Path, monkey
     monkeypatch.setattr(reader, "feed", feed)
 
     def write() -> None:
-        with _read(pipe, reader, lambda: None), pipe.open("wb") as log:
+        with read(pipe, reader, lambda: None), pipe.open("wb") as log:
             log.write(lines(8) * 200_000)
 
     failed: list[BaseException] = []
