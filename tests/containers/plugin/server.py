@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-DEADLINE_S = 600.0
+DEADLINE_S = 1800.0
 
 
 def free_port() -> int:

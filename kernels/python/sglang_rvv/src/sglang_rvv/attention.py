@@ -23,6 +23,9 @@ from sglang_rvv.upstream import IntegrationError
 DECODE = "decode_attention"
 EXTEND = "extend_attention"
 
+FLOATING = (torch.bfloat16, torch.float16)
+"""Types of queries, keys and values that the kernels know."""
+
 MODES = ("EXTEND", "MIXED", "SPLIT_PREFILL")
 """Of SGLang's forward modes, those that bring new tokens under a causal mask; decoding has a way of its own."""
 
@@ -196,6 +199,8 @@ class RVVAttnBackend(AttentionBackend):  # type: ignore[misc]
             why = "save_kv_cache=False"
         elif layer.logit_cap and layer.logit_capping_method != "tanh":
             why = f"logits capped by {layer.logit_capping_method}"
+        elif k.dtype not in FLOATING or (not self.int8 and k.dtype != self.token_to_kv_pool.dtype):
+            why = f"keys of {k.dtype} in a cache of {self.token_to_kv_pool.dtype}"
         if why is not None and self.int8:
             raise IntegrationError(
                 f"layer {layer.layer_id} needs {why}, which our kernels do not compute, and torch cannot read an "
