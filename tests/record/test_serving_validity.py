@@ -419,11 +419,21 @@ def test_a_client_that_was_never_held_up_for_long_is_valid(lag_s: float) -> None
     assert said(after(setting("load_end", where=OF_C2, client_lag_max_s=lag_s))) == []
 
 
-def test_a_client_that_stood_still_for_longer_than_the_median_itl_is_found() -> None:
-    found = said(after(setting("load_end", where=OF_C2, client_lag_max_s=0.7)))
+def test_a_client_that_stood_still_for_a_twentieth_of_the_load_and_longer_than_the_median_itl_is_found() -> None:
+    """Load c2 takes 20.75 s, a twentieth of which is 1.0375 s."""
+    found = said(after(setting("load_end", where=OF_C2, client_lag_max_s=0.7, client_lag_sum_s=1.04)))
     text = "load c2: the client itself stood still for 0.700 s, longer than the median ITL of 0.625 s"
-    assert found == [("client-stalled", text)]
-    assert said(after(setting("load_end", where={"load": "c1"}, client_lag_max_s=0.7))) == []
+    assert found == [("client-stalled", f"{text}, and for 5 % of the load's time in all")]
+    assert said(after(setting("load_end", where=OF_C2, client_lag_max_s=0.7, client_lag_sum_s=1.03))) == []
+    assert said(after(setting("load_end", where=OF_C2, client_lag_max_s=0.6, client_lag_sum_s=5.0))) == []
+    assert said(after(setting("load_end", where={"load": "c1"}, client_lag_max_s=5.0, client_lag_sum_s=5.0))) == []
+
+
+def test_a_stall_counts_whole_where_the_sum_of_stalls_is_not_told() -> None:
+    assert said(after(setting("load_end", where=OF_C2, client_lag_max_s=1.03))) == []
+    assert [kind for kind, _ in said(after(setting("load_end", where=OF_C2, client_lag_max_s=1.04)))] == [
+        "client-stalled"
+    ]
 
 
 def test_requests_of_one_token_are_compared_by_their_ttft() -> None:
@@ -435,6 +445,7 @@ def test_requests_of_one_token_are_compared_by_their_ttft() -> None:
         return setting("load_end", where=OF_C2, client_lag_max_s=6.1)(of)
 
     text = "load c2: the client itself stood still for 6.100 s, longer than the median TTFT of 6.000 s"
+    text += ", and for 29 % of the load's time in all"
     assert ("client-stalled", text) in said(after(change))
 
 
@@ -455,7 +466,14 @@ def test_a_lag_that_is_no_time_is_unproven(value: Any) -> None:
                 "ITL: a part of that latency is the client's."
             ],
         ),
-        (0.7, []),
+        (
+            0.7,
+            [
+                "The client itself stood still for up to 700 ms while torch-native/none/c2 ran, 112 % of its median "
+                "ITL: a part of that latency is the client's."
+            ],
+        ),
+        (1.04, []),
         ("0.125", []),
     ],
 )
