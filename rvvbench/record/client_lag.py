@@ -1,8 +1,8 @@
 """Did the client itself stand still while a load ran? Then its times are its own, not the server's. Pure.
 
-The client writes how late its event loop was (`client_lag_max_s` and `client_lag_sum_s` of `load_end`); events of before
-have no such fields. One hiccup that is longer than an inter-token latency spoils a percentile of it and no median: what makes
-a row invalid is that such stalls were also more than a twentieth of the load's whole time, so that rates are wrong too.
+The client writes how late its event loop was (`client_lag_max_s` and `client_lag_sum_s` of `load_end`); events of
+before have no such fields. One hiccup that is longer than an inter-token latency spoils a percentile of it and no
+median. A row is invalid where such stalls were also more than a twentieth of the load's time: its rates are wrong too.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 from sglang_rvv import kernels, policy
 from sglang_rvv.kernels import Capability, without
-from sglang_rvv.policy import Policy, choose_attention, decide, is_fallback
+from sglang_rvv.policy import Policy, choose_attention, choose_grammar, decide, is_fallback
 from sglang_rvv.settings import PROJECTIONS, Settings
 from sglang_rvv.upstream import IntegrationError
 
@@ -23,6 +23,21 @@ def cannot():
 
 def must_not_be_asked():
     raise AssertionError("the kernels were looked for where nobody wants them")
+
+
+@pytest.mark.parametrize(
+    ("chosen", "installed", "expected"),
+    [(None, True, None), (None, False, "none"), ("xgrammar", False, "xgrammar"), ("outlines", False, "outlines")],
+)
+def test_a_server_without_xgrammar_has_no_grammar_unless_one_was_chosen(chosen, installed, expected):
+    looked_for = []
+
+    def find(name):
+        looked_for.append(name)
+        return object() if installed else None
+
+    assert choose_grammar(chosen, find) == expected
+    assert looked_for == ([] if chosen else ["xgrammar"])
 
 
 def arguments(**given):

@@ -9,8 +9,7 @@ import pytest
 from rvvbench.engine.container import ContainerExit, Mount
 from tests.containers.plugin.bench import Bench, Checked, checks_of, without_library
 
-# `long`: not yet seen green on a quiet machine.
-pytestmark = [pytest.mark.container, pytest.mark.long]
+pytestmark = pytest.mark.container
 
 
 @pytest.fixture(scope="module")

@@ -53,6 +53,11 @@ class RvvPlatform(CpuSRTPlatform):  # type: ignore[misc]
                     f"sglang_rvv: attention backend {policy.ATTENTION} is not active, {active} is: "
                     f"{kernels.capability().why_not}"
                 )
+        if (grammar := policy.choose_grammar(server_args.grammar_backend)) != server_args.grammar_backend:
+            server_args.grammar_backend = grammar
+            startup.say(
+                f"sglang_rvv: grammar backend {grammar}, {policy.GRAMMAR} is not installed: no structured output"
+            )
         server_args.sampling_backend = "pytorch"
         policy.check(server_args, self.settings)
         disable_graphs(server_args)

@@ -6,6 +6,7 @@ again from the arguments that it was sent, and finds the same.
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import os
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ FALLBACK = "torch_native"
 SGLANG_CPU_DEFAULT = "intel_amx"
 """What `ServerArgs._handle_cpu_backends` fills in on a CPU that is not arm64 where nobody chose a backend."""
 
+GRAMMAR = "xgrammar"
+"""SGLang's own default (`ServerArgs._handle_grammar_backend`); it has no wheel for riscv64."""
 
 NOBODY_CHOSE = (None, SGLANG_CPU_DEFAULT)
 
@@ -63,6 +66,14 @@ def is_fallback(chosen: str | None, active: str, machine: str | None = None) -> 
     """Whether ours was asked for, or is the default here, and another backend is active."""
     wanted = chosen == ATTENTION or (chosen in NOBODY_CHOSE and is_ours_by_default(machine))
     return wanted and active != ATTENTION
+
+
+def choose_grammar(chosen: str | None, find: Any = importlib.util.find_spec) -> str | None:
+    """The grammar backend where `chosen` was asked for: none where nobody chose and SGLang's default is not installed.
+
+    A server with a tokenizer would end otherwise, after its weights were loaded. `find` is `importlib.util.find_spec`.
+    """
+    return "none" if chosen is None and find(GRAMMAR) is None else chosen
 
 
 def is_ours_by_default(machine: str | None = None) -> bool:
