@@ -6,7 +6,7 @@ import pytest
 
 from tests.containers.plugin.bench import Bench, Checked, checks_of
 
-# `long`: not yet seen green on a quiet machine.
+# `long`: four servers take two and a half minutes.
 pytestmark = [pytest.mark.container, pytest.mark.long]
 
 MODULE = "server_in_image"
