@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs the tests stage by stage, stops at the first stage that fails, and ends with the time each took.
+# Runs the tests stage by stage, stops at the first stage that fails, and ends with the time each took. Images that a later
+# stage needs are built beside lint and unit tests, for each of them keeps one core busy.
 #
 #   scripts/test.sh             what `make test` runs
 #   scripts/test.sh --full      and the tests marked `long`
@@ -22,7 +23,7 @@ format_of_kernels() {
 
 stage_unit() { pytest -m "not container and not emulated and not long"; }
 
-stage_images() {
+build_images() {
     local build="rvvbench image build --accept-expired --accept-rebuilt --if-missing" host
     case $(uname -m) in
         x86_64) host=amd64 ;;
@@ -31,6 +32,38 @@ stage_images() {
     esac
     $build toolchain && $build runtime --arch "$host" || return
     [ "$host" = riscv64 ] || $build runtime --arch riscv64
+}
+
+images_log=""
+images_pid=""
+
+begin_images() {
+    images_log=$(mktemp)
+    build_images >"$images_log" 2>&1 &
+    images_pid=$!
+    trap end_images EXIT
+}
+
+end_images() {
+    if [ -n "$images_pid" ]; then
+        # The one that works first: the shell around it waits for it. Neither is there where it has ended.
+        pkill -TERM -P "$images_pid" || true
+        kill "$images_pid" 2>/dev/null || true
+        wait "$images_pid" || true
+    fi
+    rm -f "$images_log"
+}
+
+stage_images() {
+    if [ -z "$images_pid" ]; then
+        build_images
+        return
+    fi
+    local verdict=0
+    wait "$images_pid" || verdict=$?
+    images_pid=""
+    cat "$images_log"
+    return "$verdict"
 }
 
 stage_container() { pytest -m "container and not emulated and not long"; }
@@ -47,6 +80,7 @@ case ${1:-} in
 esac
 
 report=""
+case " ${stages[*]} " in *" unit images "*) begin_images ;; esac
 for stage in "${stages[@]}"; do
     echo "=== $stage"
     begin=$SECONDS

@@ -29,7 +29,7 @@ class Checkout:
     def run(self, *arguments: str, failing: str = "") -> subprocess.CompletedProcess[str]:
         environment = {"PATH": "/usr/bin:/bin", "FAILING": failing}
         command = [self.root / "scripts/test.sh", *arguments]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
 
     def calls(self) -> list[str]:
         return (self.root / "calls").read_text().splitlines()
@@ -67,7 +67,12 @@ def test_the_riscv64_image_and_the_hosts_own_are_built_when_missing(checkout: Ch
         ("ruff check .", "lint", "mypy"),
         ("ruff format --check .", "lint", "mypy"),
         ("mypy ", "lint", "pytest"),
-        ("pytest -m not container and not emulated and not long", "unit", "rvvbench"),
+        ("pytest -m not container and not emulated and not long", "unit", "pytest -m container"),
+        (
+            "rvvbench image build --accept-expired --accept-rebuilt --if-missing toolchain",
+            "images",
+            "pytest -m container",
+        ),
         ("pytest -m container and not emulated and not long", "container", "pytest -m emulated"),
     ],
 )
@@ -79,6 +84,31 @@ def test_the_first_failing_stage_stops_the_run_and_is_named(
     assert f"stage '{stage}' failed" in done.stderr
     assert any(line.startswith(stage) and line.endswith("FAILED") for line in done.stdout.splitlines())
     assert not any(call.startswith(never) for call in checkout.calls())
+
+
+def test_images_are_built_beside_the_unit_tests(checkout: Checkout) -> None:
+    """The build waits for the unit tests, and they for the build."""
+    meet(checkout, "pytest", waits_for="rvvbench")
+    meet(checkout, "rvvbench", waits_for="pytest")
+    assert checkout.run().returncode == 0
+
+
+def test_a_build_of_images_ends_with_a_run_that_fails(checkout: Checkout) -> None:
+    tool = checkout.root / ".venv/bin/rvvbench"
+    tool.write_text(f'#!/bin/sh\necho $$ >"{checkout.root}/pid"\nexec sleep 600\n')
+    meet(checkout, "pytest", waits_for="pid")
+    done = checkout.run(failing="pytest -m not container and not emulated and not long")
+    assert done.returncode == 1
+    pid = int((checkout.root / "pid").read_text())
+    assert not Path(f"/proc/{pid}").exists()
+
+
+def meet(checkout: Checkout, tool: str, waits_for: str) -> None:
+    """Has a tool write a file of its name, and wait for that of another before it goes on."""
+    path = checkout.root / ".venv/bin" / tool
+    begin, rest = path.read_text().split("\n", 1)
+    waiting = f'while [ ! -e "{checkout.root}/{waits_for}" ]; do sleep 0.02; done'
+    path.write_text(f'{begin}\ntouch "{checkout.root}/{tool}"\n{waiting}\n{rest}')
 
 
 def test_a_wrongly_formatted_kernel_fails_the_lint(checkout: Checkout) -> None:
