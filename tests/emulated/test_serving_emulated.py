@@ -11,7 +11,9 @@ pytestmark = pytest.mark.emulated
 
 
 def test_a_server_on_riscv64_runs_the_rvv_kernels_with_two_rows_at_concurrency_2() -> None:
-    options = ("--variant", "rvv-kernels", "--concurrency", "1,2", "--requests", "2")
+    # Short ones: under QEMU a pass of 64 tokens takes most of a minute.
+    lengths = ("--set", "workload.input_len=16", "--set", "workload.output_len=4")
+    options = ("--variant", "rvv-kernels", "--concurrency", "1,2", "--requests", "2", *lengths)
     outcome = rvvbench("serve", "llama-serve", "--target", "emulated", *options, timeout_s=1500)
     assert outcome.code == 0, outcome.err
     assert "EMULATED" in outcome.out
