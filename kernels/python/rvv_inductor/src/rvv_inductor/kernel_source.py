@@ -1,11 +1,11 @@
 """The kernels of `kernels/csrc/core` as text that generated code carries in itself.
 
-One implementation for both worlds: what a lowered linear compiles are the files that the operators are built from. They
-become one text without `#include "..."`: the generated source then needs no folder, and its hash, which names the `.so`,
-is over every line of them.
+One implementation for both worlds: what a lowered linear compiles are the files that the operators are built from.
+They become one text without `#include "..."`: the generated source then needs no folder, and its hash, which names the
+`.so`, is over every line of them.
 
-A generated source has two such texts, one for a compiler that is told of V (`__riscv_vector`) and the portable one, which
-gives the same bits on any machine.
+A generated source has two such texts, one for a compiler that is told of V (`__riscv_vector`) and the portable one,
+which gives the same bits on any machine.
 """
 
 from __future__ import annotations
@@ -22,6 +22,14 @@ INCLUDE = Path(__file__).parent / "include"
 
 CHECKOUT = Path(__file__).parents[4] / "csrc"
 """Where the kernels are in a checkout; a wheel has copies of them in `include/`."""
+
+OPEN = (
+    "#pragma GCC diagnostic push",
+    '#pragma GCC diagnostic ignored "-Wunused-function"',
+    '#pragma GCC diagnostic ignored "-Wunused-const-variable"',
+    "namespace {",
+)
+CLOSE = ("}  // namespace", "#pragma GCC diagnostic pop")
 
 _QUOTED = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 _SYSTEM = re.compile(r"^\s*#\s*include\s+<")
@@ -67,13 +75,15 @@ def path_of(name: str) -> Path:
     for folder in (INCLUDE, CHECKOUT):
         if (folder / name).is_file():
             return folder / name
-    raise InductorError(f"the kernel source {name} is in neither {INCLUDE} nor {CHECKOUT}", mend="install the wheel again")
+    raise InductorError(
+        f"the kernel source {name} is in neither {INCLUDE} nor {CHECKOUT}", mend="install the wheel again"
+    )
 
 
 def _one(roots: Sequence[str]) -> str:
-    """One text; nothing of it is seen from outside, and no declaration of the system becomes hidden."""
+    """One text in an unnamed namespace: what a function does not use is not compiled, whatever the library has of it."""
     _, system, lines = _joined(roots)
-    return "\n".join((*system, "#pragma GCC visibility push(hidden)", *lines, "#pragma GCC visibility pop"))
+    return "\n".join((*system, *OPEN, *lines, *CLOSE))
 
 
 def _joined(roots: Sequence[str]) -> tuple[dict[str, None], dict[str, None], list[str]]:

@@ -5,8 +5,8 @@
     rvv_packed_bf16_linear(Tensor input, Tensor packed_weight, SymInt out_features, int layout_version=1) -> Tensor
         input [..., K] -> [..., out_features], summed in FP32 and rounded once
 
-Eager they are the operators of `sgl_kernel`; `lowering` compiles the linear. ValueError for a layout version that is not
-known, for shapes and types that do not fit: in eager mode as under a fake tensor, where it is the compilation that fails.
+Eager they are the operators of `sgl_kernel`; `lowering` compiles the linear. ValueError for a layout version that is
+not known, for shapes and types that do not fit: in eager mode as under a fake tensor, where the compilation fails.
 """
 
 from __future__ import annotations
@@ -49,9 +49,7 @@ def check_weight(weight: torch.Tensor, layout_version: int) -> None:
     op = "rvv_pack_bf16_weight"
     check_layout_version(op, layout_version)
     torch._check_value(weight.dim() == 2, lambda: f"{op}: weight must be [N, K], but has {weight.dim()} dimensions")
-    torch._check_value(
-        weight.dtype == torch.bfloat16, lambda: f"{op}: weight must be bfloat16, but is {weight.dtype}"
-    )
+    torch._check_value(weight.dtype == torch.bfloat16, lambda: f"{op}: weight must be bfloat16, but is {weight.dtype}")
 
 
 def check_linear(x: torch.Tensor, packed: torch.Tensor, out_features: int, layout_version: int) -> None:
@@ -59,10 +57,10 @@ def check_linear(x: torch.Tensor, packed: torch.Tensor, out_features: int, layou
     op = "rvv_packed_bf16_linear"
     check_layout_version(op, layout_version)
     torch._check_value(x.dim() >= 1, lambda: f"{op}: input must be [..., K]")
-    for name, tensor in (("input", x), ("packed_weight", packed)):
-        torch._check_value(
-            tensor.dtype == torch.bfloat16, lambda: f"{op}: {name} must be bfloat16, but is {tensor.dtype}"
-        )
+    torch._check_value(x.dtype == torch.bfloat16, lambda: f"{op}: input must be bfloat16, but is {x.dtype}")
+    torch._check_value(
+        packed.dtype == torch.bfloat16, lambda: f"{op}: packed_weight must be bfloat16, but is {packed.dtype}"
+    )
     torch._check_value(out_features > 0, lambda: f"{op}: out_features must be positive, but is {out_features}")
     torch._check_value(
         packed.dim() == 3, lambda: f"{op}: packed_weight must be [ceil(N/32), K, 32], but has {packed.dim()} dimensions"

@@ -48,8 +48,8 @@ class RvvServerArgs(Stock):  # type: ignore[misc]
     enable_cpu_rvv_inductor: Annotated[
         bool,
         Arg(
-            help=f"Compile {REGIONS} by TorchInductor, each by itself (no graph of the whole model), on explicitly packed "
-            "BF16 weights, small batches too. Attention stays as --attention-backend says.",
+            help=f"Compile {REGIONS} by TorchInductor, each by itself (no graph of the whole model), on explicitly "
+            "packed BF16 weights, small batches too. Attention stays as --attention-backend says.",
         ),
     ] = False
     cpu_compile_mode: Annotated[
@@ -63,8 +63,8 @@ class RvvServerArgs(Stock):  # type: ignore[misc]
     cpu_rvv_packed_weight_mode: Annotated[
         str | None,
         Arg(
-            help='What compiled regions read: "explicit", a packed copy of each weight where it fits into memory; "off", '
-            "the weight as it is. Explicit with --enable-cpu-rvv-inductor, else off.",
+            help='What compiled regions read: "explicit", a packed copy of each weight where it fits into memory; '
+            '"off", the weight as it is. Explicit with --enable-cpu-rvv-inductor, else off.',
             choices=["explicit", "off"],
         ),
     ] = None

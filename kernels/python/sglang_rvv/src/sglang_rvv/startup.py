@@ -36,9 +36,8 @@ def active(model: str, decided: Policy, linears: Any, rows: dict[str, tuple[int,
     if decided.regional.active:
         regions = linears.regions.policy
         small = "with" if regions.small_batch else "without"
-        ours.append(
-            f"{len(linears.regions.compiled)} linears compiled by region ({regions.report()['mode']}, {small} small batches)"
-        )
+        how = f"{regions.report()['mode']}, {small} small batches"
+        ours.append(f"{len(linears.regions.compiled)} linears compiled by region ({how})")
     if decided.linears or decided.regional.packs:
         budget = linears.budget
         packed = f"{len(budget.packed)} linears packed ({sum(budget.packed.values())} bytes"
@@ -75,8 +74,8 @@ def say(line: str) -> None:
 
 def report() -> dict[str, Any]:
     """`lines`: all start-up lines of this process. Of each model: `budget_bytes` for packed weights, and `packed` and
-    `row_major` {full name of a linear: bytes of its packed copy}, the latter for want of room; where regions are compiled
-    `regional`, the resolved policy and the regions (`regional.install.Regions.report`).
+    `row_major` {full name of a linear: bytes of its packed copy}, the latter for want of room; where regions are
+    compiled also `regional`, the resolved policy and the regions (`regional.install.Regions.report`).
     """
     models: list[dict[str, Any]] = [
         {

@@ -6,7 +6,6 @@ by `linear.compute_lm_head`, which asks `Regions` first. Packed weights belong t
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import torch
@@ -35,6 +34,7 @@ class Regions:
         self.callables = callables
         self.compiled: list[str] = []
         self.kept: dict[str, str] = {}
+        self._choices: dict[tuple[Any, ...], Choice] = {}
 
     def compute(
         self, projection: str, layer: Any, x: torch.Tensor, bias: torch.Tensor | None
@@ -53,7 +53,6 @@ class Regions:
         out = self.callables.run(key, x.reshape(-1, k), weight.data if packed is None else packed)
         return out.reshape(*x.shape[:-1], n), PATHS[mode], ""
 
-    @functools.cache  # noqa: B019: as long as the model
     def choice(
         self,
         projection: str,
@@ -67,9 +66,14 @@ class Regions:
         biased: bool,
     ) -> Choice:
         """The gate's answer, kept: a model asks for few different calls."""
-        types = (str(dtype).removeprefix("torch.") for dtype in (input_type, weight_type))
-        call = Call(projection, rows, n, k, mode, *types, device, biased)
-        return choose(call, small_batch=self.policy.small_batch, refuses_row_major=refuses_row_major)
+        asked = (projection, rows, n, k, mode, input_type, weight_type, device, biased)
+        kept = self._choices.get(asked)
+        if kept is None:
+            types = (str(dtype).removeprefix("torch.") for dtype in (input_type, weight_type))
+            call = Call(projection, rows, n, k, mode, *types, device, biased)
+            kept = choose(call, small_batch=self.policy.small_batch, refuses_row_major=refuses_row_major)
+            self._choices[asked] = kept
+        return kept
 
     def report(self) -> dict[str, Any]:
         """The resolved policy, the names of what is compiled and what is not and why, and the regions there are."""

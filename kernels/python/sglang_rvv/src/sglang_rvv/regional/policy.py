@@ -88,7 +88,9 @@ def check(policy: RegionalPolicy, server_args: Any, settings: Settings) -> None:
         server_args.dtype not in (AUTO, "bfloat16"): f"--dtype {server_args.dtype}: regions are of BF16 linears",
     }.items():
         if wrong:
-            raise IntegrationError(f"regional compilation does not go with {why}", mend=f"drop that, or {ENABLE} and {COMPILE_MODE}")
+            raise IntegrationError(
+                f"regional compilation does not go with {why}", mend=f"drop that, or {ENABLE} and {COMPILE_MODE}"
+            )
 
 
 def known(name: str, value: str | None, choices: tuple[str, ...]) -> None:
@@ -101,4 +103,3 @@ def contradiction(cause: str, *flags: str) -> IntegrationError:
     """The error for arguments that cannot both be meant."""
     mend = f"drop {' or '.join(flags)}" if flags else f"{ENABLE}, or {COMPILE_MODE} {REGIONAL}"
     return IntegrationError(cause, mend=mend)
-
