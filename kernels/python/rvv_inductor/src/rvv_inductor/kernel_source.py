@@ -20,7 +20,7 @@ from rvv_inductor.errors import InductorError
 
 INCLUDE = Path(__file__).parent / "include"
 
-CHECKOUT = Path(__file__).parents[4] / "csrc"
+CHECKOUT = INCLUDE / "../../../../../csrc"
 """Where the kernels are in a checkout; a wheel has copies of them in `include/`."""
 
 OPEN = (

@@ -69,8 +69,8 @@ class Regions:
         asked = (projection, rows, n, k, mode, input_type, weight_type, device, biased)
         kept = self._choices.get(asked)
         if kept is None:
-            types = (str(dtype).removeprefix("torch.") for dtype in (input_type, weight_type))
-            call = Call(projection, rows, n, k, mode, *types, device, biased)
+            inputs, weights = (str(dtype).removeprefix("torch.") for dtype in (input_type, weight_type))
+            call = Call(projection, rows, n, k, mode, inputs, weights, device, biased)
             kept = choose(call, small_batch=self.policy.small_batch, refuses_row_major=refuses_row_major)
             self._choices[asked] = kept
         return kept
@@ -108,9 +108,10 @@ def prepare(model: torch.nn.Module, policy: RegionalPolicy, *, debug: bool) -> R
     """
     from sglang_rvv.linear import is_plain_head
 
+    linears = list(adapter_of(model).linears(model))
     install_inductor()
     regions = Regions(policy, Callables())
-    for projection, name, layer in adapter_of(model).linears(model):
+    for projection, name, layer in linears:
         if projection == HEAD:
             is_plain = is_plain_head(layer) and getattr(layer, "weight", None) is not None
         else:
@@ -151,4 +152,5 @@ def refuses_row_major(m: int, n: int, k: int) -> str | None:
     """Why Inductor would not lower a product of BF16 matrices to the microkernel."""
     from rvv_inductor.gate import Product, refusal
 
-    return refusal(Product(m, n, k))
+    reason: str | None = refusal(Product(m, n, k))
+    return reason
