@@ -159,7 +159,7 @@ def check_each_region_was_compiled_once_and_lowered_to_a_kernel() -> None:
         assert len(made) == 4 * len(buckets(small_batch=True)) + 5, [region["name"] for region in made]
         assert all(region["fxgraph_misses"] + region["fxgraph_hits"] == 1 for region in made), made
     assert counters["stats"]["unique_graphs"] == 2 * 37, counters["stats"]
-    lowered = {what for what in counters["rvv_inductor"]}
+    lowered = set(counters["rvv_inductor"])
     assert lowered == {"packed", "row_major"}, counters["rvv_inductor"]
 
 

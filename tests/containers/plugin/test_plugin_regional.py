@@ -1,4 +1,4 @@
-"""Compiled regions, each check of regional_in_image.py and regional_model_in_image.py a test; one container for each."""
+"""Compiled regions: each check of the two modules a test, each module in a container of its own."""
 
 from __future__ import annotations
 

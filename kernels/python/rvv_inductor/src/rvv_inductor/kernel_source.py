@@ -81,7 +81,7 @@ def path_of(name: str) -> Path:
 
 
 def _one(roots: Sequence[str]) -> str:
-    """One text in an unnamed namespace: what a function does not use is not compiled, whatever the library has of it."""
+    """One text in an unnamed namespace: what nothing uses is not compiled, whatever the library has of it."""
     _, system, lines = _joined(roots)
     return "\n".join((*system, *OPEN, *lines, *CLOSE))
 
