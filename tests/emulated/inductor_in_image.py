@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import glob
 import json
 import os
+from pathlib import Path
 
 import sgl_kernel
 import torch
@@ -42,7 +42,7 @@ def main() -> None:
         "equal": equal,
         "lowered": dict(counters["rvv_inductor"]),
         "misses": counters["inductor"]["fxgraph_cache_miss"],
-        "libraries": len(glob.glob(os.environ["TORCHINDUCTOR_CACHE_DIR"] + "/*/*.main.so")),
+        "libraries": len(list(Path(os.environ["TORCHINDUCTOR_CACHE_DIR"]).glob("*/*.main.so"))),
     }
     print(f"\nTOLD {json.dumps(told)}", flush=True)
 

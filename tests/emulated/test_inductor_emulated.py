@@ -1,4 +1,4 @@
-"""Lowered linears on riscv64 under QEMU: compiled once at VLEN 256, right at 128, 256 and 512. Six small compilations."""
+"""Lowered linears on riscv64 under QEMU: compiled once at VLEN 256, right at 128, 256 and 512. Six compilations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The small Llama through SGLang's ModelRunner with `--enable-cpu-rvv-inductor`: torch's tokens, by compiled regions."""
+"""The small Llama through SGLang's ModelRunner with `--enable-cpu-rvv-inductor`: torch's tokens from regions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiled regions: each check of the two modules a test, each module in a container of its own."""
+"""Compiled regions: each check of the modules a test, each module in a container of its own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.containers.plugin.bench import Bench, Checked, checks_of
 
 pytestmark = [pytest.mark.container, pytest.mark.long]
 
-MODULES = ("regional_in_image", "regional_model_in_image")
+MODULES = ("primitives_in_image", "regional_in_image", "regional_model_in_image")
 # Headers made ready for reuse would lie outside the cache's folder.
 ENVIRONMENT = {"TORCHINDUCTOR_CACHE_DIR": "/tmp/inductor", "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0"}
 
