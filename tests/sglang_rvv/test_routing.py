@@ -17,3 +17,13 @@ def test_a_reset_forgets_everything():
     routing.count("o_proj", 1, "torch")
     routing.reset()
     assert routing.snapshot() == []
+
+
+def test_a_reason_is_told_and_counted_by_itself():
+    routing.reset()
+    routing.count("lm_head", 16, "torch", "lm_head of 16 rows and more")
+    routing.count("lm_head", 1, "inductor_packed")
+    assert routing.snapshot() == [
+        {"projection": "lm_head", "m": 1, "path": "inductor_packed", "calls": 1},
+        {"projection": "lm_head", "m": 16, "path": "torch", "calls": 1, "reason": "lm_head of 16 rows and more"},
+    ]

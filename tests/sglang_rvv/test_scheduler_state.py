@@ -50,7 +50,9 @@ def test_the_state_tells_what_ran_beside_what_sglang_told(scheduler, monkeypatch
     told = SimpleNamespace(internal_state={"last_gen_throughput": 1.0})
     assert scheduler_state.add_what_ran(told).internal_state["last_gen_throughput"] == 1.0
     monkeypatch.setattr(startup, "_lines", ["sglang_rvv: said at start"])
-    monkeypatch.setattr(startup, "_linears", [SimpleNamespace(budget=Budget(100, 60, {"a": 60}, {"b": 50}))])
+    monkeypatch.setattr(
+        startup, "_linears", [SimpleNamespace(budget=Budget(100, 60, {"a": 60}, {"b": 50}), regions=None)]
+    )
     state = scheduler_state.add_what_ran(told, object(), object()).internal_state
     assert json.loads(json.dumps(state["rvv"])) == {
         "pid": os.getpid(),

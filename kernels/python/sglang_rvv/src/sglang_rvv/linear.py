@@ -53,15 +53,15 @@ class CountedLinear(LinearMethodBase):  # type: ignore[misc]
     def apply(self, layer: Any, x: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
         return self.in_torch(layer, x, bias)
 
-    def in_torch(self, layer: Any, x: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+    def in_torch(self, layer: Any, x: torch.Tensor, bias: torch.Tensor | None, reason: str = "") -> torch.Tensor:
         """SGLang's way, counted as such."""
-        self.count(x, "torch")
+        self.count(x, "torch", reason)
         out: torch.Tensor = self.stock.apply(layer, x, bias)
         return out
 
-    def count(self, x: torch.Tensor, path: str) -> None:
+    def count(self, x: torch.Tensor, path: str, reason: str = "") -> None:
         """Count a call with the rows of `x` [..., K]."""
-        routing.count(self.projection, x.numel() // x.shape[-1], path)
+        routing.count(self.projection, x.numel() // x.shape[-1], path, reason)
 
 
 class KernelLinear(CountedLinear):
@@ -102,9 +102,12 @@ def floating(layer: Any, x: torch.Tensor, bias: torch.Tensor | None) -> tuple[to
 
 @dataclass
 class Linears:
-    """What was made of a model's linears: `wanted` is the order of packing; `budget` what fitted and what did not."""
+    """What was made of a model's linears: `wanted` is the order of packing; `budget` what fitted and what did not;
+    `regions` what TorchInductor compiles (`regional.install.Regions`), None where that is off.
+    """
 
     policy: Policy
+    regions: Any = None
     wanted: list[PackedWeight] = field(default_factory=list)
     budget: budget.Budget = field(default_factory=lambda: budget.Budget(0))
     kept: list[str] = field(default_factory=list)
@@ -146,6 +149,11 @@ def prepare(model: torch.nn.Module, policy: Policy) -> Linears:
                 packed_weight.own(layer, name, debug=policy.debug_weights)
             else:
                 state.kept.append(name)
+    if policy.regional.active:
+        from sglang_rvv.regional import install
+
+        state.regions = install.prepare(model, policy.regional, debug=policy.debug_weights)
+        state.kept = list(state.regions.kept)
     state.wanted = in_packing_order(found)
     model.__dict__[STATE] = state
     processor = getattr(model, "logits_processor", None)
@@ -165,7 +173,8 @@ def repack(model: torch.nn.Module) -> None:
     if state is not None:
         for name, layer in dict(find(model)).get("lm_head", []):
             state.check_head(model, layer)
-            if packed_weight.owner_of(layer) is None and "lm_head" in state.policy.linears and is_plain_head(layer):
+            packs = "lm_head" in state.policy.linears or state.policy.regional.packs
+            if packed_weight.owner_of(layer) is None and packs and is_plain_head(layer):
                 packed_weight.own(layer, name, debug=state.policy.debug_weights)
         state.wanted = in_packing_order(dict(find(model)))
         state.pack()
@@ -259,20 +268,25 @@ def compute_lm_head(
     weight: Any = getattr(lm_head, "weight", None)
     ours = (
         state is not None
-        and "lm_head" in state.policy.linears
+        and (state.regions is not None or "lm_head" in state.policy.linears)
         and is_plain_head(lm_head)
         and weight is not None
         and weight.dtype in FLOATING
         and not processor.use_fp32_lm_head
         and rows > 0
     )
-    logits: torch.Tensor
-    if ours:
+    logits: torch.Tensor | None = None
+    path, reason = "torch", ""
+    if state is not None and ours:
         # As SGLang's own branch for a plain head: no bias, and the hidden states in the weight's type.
-        logits, path = floating(lm_head, hidden_states.to(weight.dtype), None)
-    else:
-        logits, path = original(processor, hidden_states, lm_head, embedding_bias), "torch"
-    routing.count("lm_head", rows, path)
+        hidden = hidden_states.to(weight.dtype)
+        if state.regions is None:
+            logits, path = floating(lm_head, hidden, None)
+        else:
+            logits, path, reason = state.regions.compute("lm_head", lm_head, hidden, None)
+    if logits is None:
+        logits = original(processor, hidden_states, lm_head, embedding_bias)
+    routing.count("lm_head", rows, path, reason)
     return logits
 
 

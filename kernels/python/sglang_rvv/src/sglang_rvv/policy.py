@@ -9,11 +9,13 @@ from __future__ import annotations
 import importlib.util
 import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sglang_rvv import kernels
 from sglang_rvv.kernels import Capability
+from sglang_rvv.regional import policy as regional
+from sglang_rvv.regional.policy import RegionalPolicy
 from sglang_rvv.settings import AUTO, Settings
 from sglang_rvv.upstream import IntegrationError
 
@@ -32,8 +34,8 @@ NOBODY_CHOSE = (None, SGLANG_CPU_DEFAULT)
 
 @dataclass(frozen=True)
 class Policy:
-    """`linears`: the projections that our kernels compute. `memory_budget_mib`: for packed weights, None: by what is
-    available. `reasons`: why something is not ours, for the start-up line.
+    """`linears`: the projections that our kernels compute; none where regions are compiled. `memory_budget_mib`: for
+    packed weights, None: by what is available. `reasons`: why something is not ours, for the start-up line.
     """
 
     attention: bool = False
@@ -43,10 +45,11 @@ class Policy:
     memory_budget_mib: float | None = None
     debug_weights: bool = False
     reasons: tuple[str, ...] = ()
+    regional: RegionalPolicy = field(default_factory=RegionalPolicy)
 
     @property
     def uses_kernels(self) -> bool:
-        return self.attention or bool(self.linears) or self.elementwise
+        return self.attention or bool(self.linears) or self.elementwise or self.regional.packs
 
 
 def choose_attention(chosen: str | None, capability: Any = kernels.capability, machine: str | None = None) -> str:
@@ -90,10 +93,13 @@ def backends(server_args: Any) -> tuple[str, str]:
 def decide(settings: Settings, server_args: Any, capability: Any = kernels.capability) -> Policy:
     """The policy of this process; `capability` is asked only where something of ours is wanted."""
     attention = ATTENTION in backends(server_args)
-    packed = settings.linear == "packed" or (settings.linear == AUTO and attention)
+    regions = regional.resolve(server_args)
+    packed = settings.linear == "packed" or (settings.linear == AUTO and attention and not regions.active)
     elementwise = settings.elementwise == "kernels" or (settings.elementwise == AUTO and attention)
     budget = getattr(server_args, "cpu_rvv_memory_budget_mib", None)
-    if not (attention or packed or elementwise):
+    if not (attention or packed or elementwise or regions.packs):
+        if regions.active:
+            return Policy(regional=regions, debug_weights=settings.debug_weights)
         return Policy(reasons=(f"attention backend {server_args.attention_backend}, nothing else asked for",))
     found: Capability = capability()
     if not found.usable:
@@ -105,11 +111,13 @@ def decide(settings: Settings, server_args: Any, capability: Any = kernels.capab
         elementwise=elementwise,
         memory_budget_mib=budget,
         debug_weights=settings.debug_weights,
+        regional=regions,
     )
 
 
 def check(server_args: Any, settings: Settings) -> None:
     """Raise IntegrationError for arguments that cannot be served here, before anything is loaded."""
+    check_regions(server_args, settings)
     active = backends(server_args)
     attention = next((name for name in active if name != ATTENTION), ATTENTION)
     if server_args.enable_torch_compile:
@@ -139,6 +147,17 @@ def check(server_args: Any, settings: Settings) -> None:
     budget = getattr(server_args, "cpu_rvv_memory_budget_mib", None)
     if budget is not None and not 0 <= budget < math.inf:
         raise IntegrationError(f"--cpu-rvv-memory-budget-mib {budget} is no amount of memory", mend="0 or more MiB")
+
+
+def check_regions(server_args: Any, settings: Settings) -> None:
+    """Raise IntegrationError for regional compilation that is contradictory, or that packs without kernels to pack."""
+    regions = regional.resolve(server_args)
+    regional.check(regions, server_args, settings)
+    if regions.packs and not kernels.capability().usable:
+        raise IntegrationError(
+            f"explicit packed weights are packed by our kernels: {kernels.capability().why_not}",
+            mend=f"install sgl_kernel_rvv, or {regional.PACKED_WEIGHT_MODE} {regional.OFF}",
+        )
 
 
 def _because(attention: str) -> str:

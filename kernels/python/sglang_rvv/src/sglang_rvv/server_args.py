@@ -12,6 +12,7 @@ from sglang.srt.arg_groups.arg_utils import Arg
 from sglang.srt.server_args import ServerArgs as Stock
 
 INT8 = "int8"
+REGIONS = "qkv_proj, o_proj, gate_up_proj, down_proj and lm_head"
 
 
 def _kv_cache_dtype() -> Arg:
@@ -44,3 +45,30 @@ class RvvServerArgs(Stock):  # type: ignore[misc]
             type_parser=float,
         ),
     ] = None
+    enable_cpu_rvv_inductor: Annotated[
+        bool,
+        Arg(
+            help=f"Compile {REGIONS} by TorchInductor, each by itself (no graph of the whole model), on explicitly "
+            "packed BF16 weights, small batches too. Attention stays as --attention-backend says.",
+        ),
+    ] = False
+    cpu_compile_mode: Annotated[
+        str | None,
+        Arg(
+            help=f'"regional": compile {REGIONS} by TorchInductor; "off": nothing. Regional with '
+            "--enable-cpu-rvv-inductor, else off.",
+            choices=["regional", "off"],
+        ),
+    ] = None
+    cpu_rvv_packed_weight_mode: Annotated[
+        str | None,
+        Arg(
+            help='What compiled regions read: "explicit", a packed copy of each weight where it fits into memory; '
+            '"off", the weight as it is. Explicit with --enable-cpu-rvv-inductor, else off.',
+            choices=["explicit", "off"],
+        ),
+    ] = None
+    cpu_rvv_small_batch: Annotated[
+        bool,
+        Arg(help="Compile regions for 2 to 15 rows too. Implied by --enable-cpu-rvv-inductor."),
+    ] = False

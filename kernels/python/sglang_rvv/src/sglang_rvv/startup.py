@@ -33,7 +33,12 @@ def active(model: str, decided: Policy, linears: Any, rows: dict[str, tuple[int,
     ours: list[str] = []
     torch: list[str] = []
     (ours if decided.attention else torch).append(f"attention{' (INT8 cache)' if decided.int8_cache else ''}")
-    if decided.linears:
+    if decided.regional.active:
+        regions = linears.regions.policy
+        small = "with" if regions.small_batch else "without"
+        how = f"{regions.report()['mode']}, {small} small batches"
+        ours.append(f"{len(linears.regions.compiled)} linears compiled by region ({how})")
+    if decided.linears or decided.regional.packs:
         budget = linears.budget
         packed = f"{len(budget.packed)} linears packed ({sum(budget.packed.values())} bytes"
         ours.append(f"{packed}, budget {budget.limit_bytes})")
@@ -69,9 +74,10 @@ def say(line: str) -> None:
 
 def report() -> dict[str, Any]:
     """`lines`: all start-up lines of this process. Of each model: `budget_bytes` for packed weights, and `packed` and
-    `row_major` {full name of a linear: bytes of its packed copy}, the latter for want of room.
+    `row_major` {full name of a linear: bytes of its packed copy}, the latter for want of room; where regions are
+    compiled also `regional`, the resolved policy and the regions (`regional.install.Regions.report`).
     """
-    models = [
+    models: list[dict[str, Any]] = [
         {
             "budget_bytes": linears.budget.limit_bytes,
             "packed": dict(linears.budget.packed),
@@ -79,4 +85,7 @@ def report() -> dict[str, Any]:
         }
         for linears in _linears
     ]
+    for model, linears in zip(models, _linears, strict=True):
+        if linears.regions is not None:
+            model["regional"] = linears.regions.report()
     return {"lines": list(_lines), "models": models}
