@@ -154,13 +154,15 @@ struct Reduced {
 
 [[gnu::always_inline]] inline F32 trunc(F32 x) { return copysign(floor(abs(x)), x); }
 
-// As IEEE 754 maximum and minimum, except that which of +0 and -0 comes out is not said: NaN wins.
-[[gnu::always_inline]] inline F32 maximum(F32 a, F32 b) {
-  const F32 larger = a > b ? a : b;  // b where b is NaN
+// As IEEE 754's maximum and minimum: NaN wins. Which of +0 and -0 comes out is not said.
+template <typename L>
+[[gnu::always_inline]] inline L maximum(L a, L b) {
+  const L larger = a > b ? a : b;  // b where b is NaN
   return a == a ? larger : a;
 }
-[[gnu::always_inline]] inline F32 minimum(F32 a, F32 b) {
-  const F32 smaller = a < b ? a : b;
+template <typename L>
+[[gnu::always_inline]] inline L minimum(L a, L b) {
+  const L smaller = a < b ? a : b;
   return a == a ? smaller : a;
 }
 
