@@ -26,11 +26,14 @@ struct LanesOf {
   typedef T type __attribute__((vector_size(kBytes)));
   // The same in memory: aligned as a T, and allowed to alias.
   typedef T memory __attribute__((vector_size(kBytes), aligned(alignof(T)), may_alias));
+  // And where an object of 32 bytes, so aligned, is looked at as lanes.
+  typedef T aliased __attribute__((vector_size(kBytes), aligned(kBytes), may_alias));
 };
 template <typename T>
 using Lanes = typename LanesOf<T>::type;
 
-// Half of one, for conversions between types of different sizes.
+// Half of one, for conversions between types of different sizes. Never an argument or a result: calling conventions turn
+// 16 bytes into an integer, and compilers do not find back.
 template <typename T>
 struct HalfLanesOf {
   typedef T type __attribute__((vector_size(kBytes / 2)));

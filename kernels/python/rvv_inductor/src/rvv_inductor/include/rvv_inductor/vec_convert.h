@@ -11,39 +11,39 @@ template <typename T>
 struct RvvTwoByte;
 template <>
 struct RvvTwoByte<BFloat16> {
-  static rvv_inductor::F32 widen(rvv_inductor::HalfLanes<uint16_t> x) { return rvv_inductor::from_bf16(x); }
-  static rvv_inductor::HalfLanes<uint16_t> narrow(rvv_inductor::F32 x) { return rvv_inductor::to_bf16(x); }
+  static rvv_inductor::F32 widen(rvv_inductor::U32 x) { return rvv_inductor::from_bf16(x); }
+  static rvv_inductor::U32 narrow(rvv_inductor::F32 x) { return rvv_inductor::to_bf16(x); }
 };
 template <>
 struct RvvTwoByte<Half> {
-  static rvv_inductor::F32 widen(rvv_inductor::HalfLanes<uint16_t> x) { return rvv_inductor::from_fp16(x); }
-  static rvv_inductor::HalfLanes<uint16_t> narrow(rvv_inductor::F32 x) { return rvv_inductor::to_fp16(x); }
+  static rvv_inductor::F32 widen(rvv_inductor::U32 x) { return rvv_inductor::from_fp16(x); }
+  static rvv_inductor::U32 narrow(rvv_inductor::F32 x) { return rvv_inductor::to_fp16(x); }
 };
 
 template <typename T>
 inline VectorizedN<float, 2> rvv_widen_both(const VectorizedN<T, 1>& source) {
   const auto x = rvv_inductor::lanes(source[0]);
-  return {rvv_inductor::vectorized<float>(RvvTwoByte<T>::widen(rvv_inductor::lower_half(x))),
-          rvv_inductor::vectorized<float>(RvvTwoByte<T>::widen(rvv_inductor::upper_half(x)))};
+  return {rvv_inductor::vectorized<float>(RvvTwoByte<T>::widen(rvv_inductor::lower_as<uint32_t>(x))),
+          rvv_inductor::vectorized<float>(RvvTwoByte<T>::widen(rvv_inductor::upper_as<uint32_t>(x)))};
 }
 
 template <typename T>
 inline VectorizedN<float, 1> rvv_widen_first(const VectorizedN<T, 1>& source) {
-  return rvv_inductor::vectorized<float>(
-      RvvTwoByte<T>::widen(rvv_inductor::lower_half(rvv_inductor::lanes(source[0]))));
+  const auto x = rvv_inductor::lanes(source[0]);
+  return rvv_inductor::vectorized<float>(RvvTwoByte<T>::widen(rvv_inductor::lower_as<uint32_t>(x)));
 }
 
 template <typename T>
 inline VectorizedN<T, 1> rvv_narrow_both(const VectorizedN<float, 2>& source) {
   return rvv_inductor::vectorized<T>(
-      rvv_inductor::joined(RvvTwoByte<T>::narrow(rvv_inductor::lanes(source[0])),
-                           RvvTwoByte<T>::narrow(rvv_inductor::lanes(source[1]))));
+      rvv_inductor::joined_as<uint16_t>(RvvTwoByte<T>::narrow(rvv_inductor::lanes(source[0])),
+                                        RvvTwoByte<T>::narrow(rvv_inductor::lanes(source[1]))));
 }
 
 template <typename T>
 inline VectorizedN<T, 1> rvv_narrow_first(const VectorizedN<float, 1>& source) {
-  const auto half = RvvTwoByte<T>::narrow(rvv_inductor::lanes(source[0]));
-  return rvv_inductor::vectorized<T>(rvv_inductor::joined(half, rvv_inductor::HalfLanes<uint16_t>{}));
+  return rvv_inductor::vectorized<T>(rvv_inductor::joined_as<uint16_t>(
+      RvvTwoByte<T>::narrow(rvv_inductor::lanes(source[0])), rvv_inductor::U32{}));
 }
 
 #define RVV_INDUCTOR_CONVERSION(to, to_n, from, from_n, function)                            \
@@ -67,16 +67,14 @@ RVV_INDUCTOR_CONVERSION(Half, 1, float, 1, rvv_narrow_first<Half>)
 template <typename To, typename From>
 inline VectorizedN<To, 2> rvv_widen_number(const VectorizedN<From, 1>& source) {
   const auto x = rvv_inductor::lanes(source[0]);
-  return {rvv_inductor::vectorized<To>(__builtin_convertvector(rvv_inductor::lower_half(x), rvv_inductor::Lanes<To>)),
-          rvv_inductor::vectorized<To>(__builtin_convertvector(rvv_inductor::upper_half(x), rvv_inductor::Lanes<To>))};
+  return {rvv_inductor::vectorized<To>(rvv_inductor::lower_as<To>(x)),
+          rvv_inductor::vectorized<To>(rvv_inductor::upper_as<To>(x))};
 }
 
 template <typename To, typename From>
 inline VectorizedN<To, 1> rvv_narrow_number(const VectorizedN<From, 2>& source) {
-  using Half = rvv_inductor::HalfLanes<To>;
   return rvv_inductor::vectorized<To>(
-      rvv_inductor::joined(__builtin_convertvector(rvv_inductor::lanes(source[0]), Half),
-                           __builtin_convertvector(rvv_inductor::lanes(source[1]), Half)));
+      rvv_inductor::joined_as<To>(rvv_inductor::lanes(source[0]), rvv_inductor::lanes(source[1])));
 }
 
 template <typename To, typename From>

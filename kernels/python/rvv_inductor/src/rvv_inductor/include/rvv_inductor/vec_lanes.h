@@ -39,13 +39,21 @@ concept Number = std::same_as<T, float> || std::same_as<T, double> || std::same_
 template <typename T>
 [[gnu::always_inline]] inline LanesFor<T> lanes(const at::vec::Vectorized<T>& value) {
   static_assert(sizeof(value) == kBytes && std::is_trivially_copyable_v<at::vec::Vectorized<T>>);
-  return __builtin_bit_cast(LanesFor<T>, value);
+  return *reinterpret_cast<const typename LanesOf<typename LaneOf<T>::type>::aliased*>(&value);
 }
 
+// Any lanes may be the bits of any Vectorized.
 template <typename T, typename L>
 [[gnu::always_inline]] inline at::vec::Vectorized<T> vectorized(L value) {
-  static_assert(sizeof(value) == kBytes);
-  return __builtin_bit_cast(at::vec::Vectorized<T>, value);
+  at::vec::Vectorized<T> result;
+  *reinterpret_cast<typename LanesOf<std::remove_cvref_t<decltype(value[0])>>::aliased*>(&result) = value;
+  return result;
+}
+
+// Its bits as other lanes than those of its type.
+template <typename L, typename T>
+[[gnu::always_inline]] inline L lanes_as(const at::vec::Vectorized<T>& value) {
+  return *reinterpret_cast<const typename LanesOf<std::remove_cvref_t<decltype(L{}[0])>>::aliased*>(&value);
 }
 
 // Lanes of signed integers as wide as a T: what comparisons of T give.

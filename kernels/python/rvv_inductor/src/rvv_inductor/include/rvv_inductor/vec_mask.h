@@ -52,7 +52,7 @@ template <typename T>
 namespace at::vec::inline CPU_CAPABILITY {
 
 [[gnu::always_inline]] inline rvv_inductor::I32 rvv_mask(const Vectorized<float>& mask) {
-  return __builtin_bit_cast(rvv_inductor::I32, mask);
+  return rvv_inductor::lanes_as<rvv_inductor::I32>(mask);
 }
 
 #define RVV_INDUCTOR_FROM_BOOL(U)                                                                        \
@@ -91,7 +91,7 @@ struct VecMaskTo<bool, 1, float, N, std::enable_if_t<N == 1 || N == 2>> {
     rvv_inductor::Lanes<uint64_t> bytes{};
 #pragma GCC unroll 2
     for (int i = 0; i < N; ++i) bytes[i] = rvv_inductor::bools_of_mask(rvv_mask(mask[i]));
-    return VectorizedN<bool, 1>(__builtin_bit_cast(Vectorized<bool>, bytes));
+    return VectorizedN<bool, 1>(rvv_inductor::vectorized<bool>(bytes));
   }
 };
 
@@ -114,18 +114,16 @@ struct VecMaskCast<int64_t, 2, float, 1, void> {
   static inline VecMask<int64_t, 2> apply(const VecMask<float, 1>& mask) {
     const auto x = rvv_mask(mask[0]);
     return VectorizedN<int64_t, 2>(
-        rvv_inductor::vectorized<int64_t>(__builtin_convertvector(rvv_inductor::lower_half(x), rvv_inductor::I64)),
-        rvv_inductor::vectorized<int64_t>(__builtin_convertvector(rvv_inductor::upper_half(x), rvv_inductor::I64)));
+        rvv_inductor::vectorized<int64_t>(rvv_inductor::lower_as<int64_t>(x)),
+        rvv_inductor::vectorized<int64_t>(rvv_inductor::upper_as<int64_t>(x)));
   }
 };
 
 template <>
 struct VecMaskCast<float, 1, int64_t, 2, void> {
   static inline VecMask<float, 1> apply(const VecMask<int64_t, 2>& mask) {
-    using Half = rvv_inductor::HalfLanes<int32_t>;
     return rvv_inductor::vectorized<float>(
-        rvv_inductor::joined(__builtin_convertvector(rvv_inductor::lanes(mask[0]), Half),
-                             __builtin_convertvector(rvv_inductor::lanes(mask[1]), Half)));
+        rvv_inductor::joined_as<int32_t>(rvv_inductor::lanes(mask[0]), rvv_inductor::lanes(mask[1])));
   }
 };
 
@@ -143,7 +141,7 @@ struct VecMaskCheck<float, N> {
   static inline bool any(const VectorizedN<float, N>& mask, int32_t all) {
     rvv_inductor::I32 found{};
     for (int i = 0; i < N; ++i) found |= rvv_mask(mask[i]) ^ all;
-    const auto words = __builtin_bit_cast(rvv_inductor::I64, found);
+    const auto words = rvv_inductor::bits_of<rvv_inductor::I64>(found);
     return (words[0] | words[1] | words[2] | words[3]) != 0;
   }
 };

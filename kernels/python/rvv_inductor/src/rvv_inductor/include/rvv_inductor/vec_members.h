@@ -78,8 +78,9 @@ RVV_INDUCTOR_CHOICE(Half)
   }
 #define RVV_INDUCTOR_NUMBER(T)               \
   template <>                                \
-  inline Vectorized<T>::Vectorized(T value)  \
-      : values(__builtin_bit_cast(std::array<T, kSize>, rvv_inductor::splat(value))) {} \
+  inline Vectorized<T>::Vectorized(T value) { \
+    *reinterpret_cast<rvv_inductor::LanesOf<T>::aliased*>(this) = rvv_inductor::splat(value); \
+  } \
   RVV_INDUCTOR_COMPARISON(T, ==, eq)         \
   RVV_INDUCTOR_COMPARISON(T, !=, ne)         \
   RVV_INDUCTOR_COMPARISON(T, >, gt)          \

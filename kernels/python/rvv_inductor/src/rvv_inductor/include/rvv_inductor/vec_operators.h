@@ -33,22 +33,22 @@ inline Vectorized<T> operator/(const Vectorized<T>& a, const Vectorized<T>& b) {
 template <class T, typename std::enable_if_t<!std::is_base_of_v<Vectorizedi, Vectorized<T>>, int> = 0>
   requires(sizeof(Vectorized<T>) == rvv_inductor::kBytes)
 inline Vectorized<T> operator&(const Vectorized<T>& a, const Vectorized<T>& b) {
-  return __builtin_bit_cast(
-      Vectorized<T>, __builtin_bit_cast(rvv_inductor::I64, a) & __builtin_bit_cast(rvv_inductor::I64, b));
+  return rvv_inductor::vectorized<T>(
+      rvv_inductor::lanes_as<rvv_inductor::I64>(a) & rvv_inductor::lanes_as<rvv_inductor::I64>(b));
 }
 
 template <class T, typename std::enable_if_t<!std::is_base_of_v<Vectorizedi, Vectorized<T>>, int> = 0>
   requires(sizeof(Vectorized<T>) == rvv_inductor::kBytes)
 inline Vectorized<T> operator|(const Vectorized<T>& a, const Vectorized<T>& b) {
-  return __builtin_bit_cast(
-      Vectorized<T>, __builtin_bit_cast(rvv_inductor::I64, a) | __builtin_bit_cast(rvv_inductor::I64, b));
+  return rvv_inductor::vectorized<T>(
+      rvv_inductor::lanes_as<rvv_inductor::I64>(a) | rvv_inductor::lanes_as<rvv_inductor::I64>(b));
 }
 
 template <class T, typename std::enable_if_t<!std::is_base_of_v<Vectorizedi, Vectorized<T>>, int> = 0>
   requires(sizeof(Vectorized<T>) == rvv_inductor::kBytes)
 inline Vectorized<T> operator^(const Vectorized<T>& a, const Vectorized<T>& b) {
-  return __builtin_bit_cast(
-      Vectorized<T>, __builtin_bit_cast(rvv_inductor::I64, a) ^ __builtin_bit_cast(rvv_inductor::I64, b));
+  return rvv_inductor::vectorized<T>(
+      rvv_inductor::lanes_as<rvv_inductor::I64>(a) ^ rvv_inductor::lanes_as<rvv_inductor::I64>(b));
 }
 
 // Rounded once, as on every machine whose at::vec has an instruction for it.
