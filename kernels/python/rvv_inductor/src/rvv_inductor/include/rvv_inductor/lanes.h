@@ -56,9 +56,17 @@ template <typename To, typename From>
   return (To)value;  // Between GNU vectors of one size a cast keeps the bits.
 }
 
+// Bit by bit, of NaN too: masks are NaN as floats.
 template <typename T>
-[[gnu::always_inline]] inline Lanes<T> splat(T value) {
-  return value - Lanes<T>{};  // x - 0 is x, for -0 and NaN too.
+[[gnu::always_inline]] inline Lanes<T> splat(T v) {
+  if constexpr (kLanes<T> == 4) {
+    return Lanes<T>{v, v, v, v};
+  } else if constexpr (kLanes<T> == 8) {
+    return Lanes<T>{v, v, v, v, v, v, v, v};
+  } else {
+    static_assert(kLanes<T> == 16);
+    return Lanes<T>{v, v, v, v, v, v, v, v, v, v, v, v, v, v, v, v};
+  }
 }
 
 template <typename T>

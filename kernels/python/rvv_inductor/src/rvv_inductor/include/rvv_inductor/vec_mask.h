@@ -13,7 +13,8 @@ using SignedBytes8 = int8_t __attribute__((vector_size(8)));
 [[gnu::always_inline]] inline I32 mask_of_bools(const bool* from, int count) {
   uint64_t bytes = 0;
   std::memcpy(&bytes, from, static_cast<size_t>(count < 8 ? count : 8));
-  return __builtin_convertvector(__builtin_bit_cast(Bytes8, bytes) != 0, I32);
+  // To clang the outcome has elements of type char, which have no sign here.
+  return __builtin_convertvector((SignedBytes8)(__builtin_bit_cast(Bytes8, bytes) != 0), I32);
 }
 
 // 1 where a mask holds.
