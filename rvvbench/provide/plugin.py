@@ -1,4 +1,4 @@
-"""The SGLang plugin as a wheel, made from `kernels/python/sglang_rvv` in this project."""
+"""Our Python packages as wheels: the SGLang plugin and `rvv_inductor`, from their folders in `kernels/python`."""
 
 from __future__ import annotations
 
@@ -22,14 +22,20 @@ class PluginWheel:
 
 
 def plugin_content(source: Path) -> WheelContent:
-    """Name, version and entry points from `pyproject.toml`; files from `src/`, everything that is no byte-code."""
-    table = tomllib.loads((source / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    """Name, version and entry points from `pyproject.toml`; files from `src/`, everything that is no byte-code, and
+    those that hatch's table `force-include` takes from elsewhere.
+    """
+    document = tomllib.loads((source / "pyproject.toml").read_text(encoding="utf-8"))
+    table = document["project"]
     base = source / "src"
     files = {
         path.relative_to(base).as_posix(): path.read_bytes()
         for path in sorted(base.rglob("*"))
         if path.is_file() and "__pycache__" not in path.parts and not path.name.endswith(".egg-info")
     }
+    wheel = document.get("tool", {}).get("hatch", {}).get("build", {}).get("targets", {}).get("wheel", {})
+    for origin, name in wheel.get("force-include", {}).items():
+        files[name] = (source / origin).read_bytes()
     return WheelContent(
         name=str(table["name"]).replace("-", "_"),
         version=str(table["version"]),
