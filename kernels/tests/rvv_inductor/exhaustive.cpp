@@ -1,8 +1,10 @@
-// The errors of elementary.h over all 2^32 float32, against libm in double. For machines with fused multiply-add:
+// The errors of elementary.h over all 2^32 float32, against libm in double. For machines with fused
+// multiply-add:
 //
 //   g++ -O2 -march=x86-64-v3 -ffp-contract=off -fopenmp -I<include> exhaustive.cpp && ./a.out
 //
-// Prints one line per function: name, worst error in ULP, and where. Exit code 1 where a special value is wrong.
+// Prints one line per function: name, worst error in ULP, and where. Exit code 1 where a special
+// value is wrong.
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -20,7 +22,8 @@ float of_bits(uint32_t bits) {
   return value;
 }
 
-// Distance from the exact result in units of the last place of a float32 of its size; -1 for a wrong special value.
+// Distance from the exact result in units of the last place of a float32 of its size; -1 for a
+// wrong special value.
 double ulp_error(float got, double exact) {
   const float nearest = static_cast<float>(exact);
   if (std::isnan(exact)) return std::isnan(got) ? 0 : -1;
@@ -61,7 +64,8 @@ bool check(const Function& function) {
       if (y[i] == 0 && std::fabs(exact) < function.smallest) continue;
       const double error = ulp_error(y[i], exact);
       if (error < 0) {
-        if (++wrong == 1) std::fprintf(stderr, "%s(%a) = %a, not %a\n", function.name, x[i], y[i], exact);
+        if (++wrong == 1)
+          std::fprintf(stderr, "%s(%a) = %a, not %a\n", function.name, x[i], y[i], exact);
       } else if (error > worst) {
 #pragma omp critical
         if (error > worst) {
@@ -71,7 +75,8 @@ bool check(const Function& function) {
       }
     }
   }
-  std::printf("%-10s %.3f ULP at %a, %lld wrong\n", function.name, worst, place, static_cast<long long>(wrong));
+  std::printf("%-10s %.3f ULP at %a, %lld wrong\n", function.name, worst, place,
+              static_cast<long long>(wrong));
   std::fflush(stdout);
   return wrong == 0;
 }

@@ -1,7 +1,9 @@
-// at::vec as VecRVV specialises it, held against scalar arithmetic and libm in double. Compiled as TorchInductor compiles
-// what it generates (tests/kernels/rvv_inductor_programs.py), static, run at every VLEN.
+// at::vec as VecRVV specialises it, held against scalar arithmetic and libm in double. Compiled as
+// TorchInductor compiles what it generates (tests/kernels/rvv_inductor_programs.py), static, run at
+// every VLEN.
 //
-// Prints one JSON object: {"vlen_bits", "cases", "failures", "worst_ulp": {function: ULP}}; failures also on stderr.
+// Prints one JSON object: {"vlen_bits", "cases", "failures", "worst_ulp": {function: ULP}};
+// failures also on stderr.
 #include <sys/mman.h>
 #include <torch/csrc/inductor/cpp_prefix.h>
 #include <unistd.h>
@@ -64,12 +66,62 @@ std::string shown(double x) {
   return text;
 }
 
-const std::vector<float> kSpecial = {
-    0.0f, -0.0f, 1.0f, -1.0f, 0.5f, 2.0f, kInf, -kInf, kNan, kDenormal, -kDenormal, 0x1p-126f, -0x1p-126f, 0x1.fffffep-127f,
-    0x1.fffffep127f, -0x1.fffffep127f, 88.0f, 89.0f, 88.72284f, -87.33655f, -87.5f, -103.9f, -104.0f, -105.0f, 0.34657359f,
-    0.70710677f, 0.70710683f, 1.4142135f, 1.0000001f, 0.99999994f, 4.0f, 3.9999998f, 9.0f, 10.0f, 8388607.5f, 8388608.0f,
-    8388609.0f, 0.49999997f, 1.5f, 2.5f, -0.5f, -1.5f, -2.5f, 1e-4f, 1e-20f, 1e20f, 65504.0f, 65519.996f, 65520.0f, 6e-8f,
-    2.9802322e-8f, 2.9802326e-8f, 6.1035156e-5f, 6.097555e-5f, 3.3895314e38f, 3.3961775e38f};
+const std::vector<float> kSpecial = {0.0f,
+                                     -0.0f,
+                                     1.0f,
+                                     -1.0f,
+                                     0.5f,
+                                     2.0f,
+                                     kInf,
+                                     -kInf,
+                                     kNan,
+                                     kDenormal,
+                                     -kDenormal,
+                                     0x1p-126f,
+                                     -0x1p-126f,
+                                     0x1.fffffep-127f,
+                                     0x1.fffffep127f,
+                                     -0x1.fffffep127f,
+                                     88.0f,
+                                     89.0f,
+                                     88.72284f,
+                                     -87.33655f,
+                                     -87.5f,
+                                     -103.9f,
+                                     -104.0f,
+                                     -105.0f,
+                                     0.34657359f,
+                                     0.70710677f,
+                                     0.70710683f,
+                                     1.4142135f,
+                                     1.0000001f,
+                                     0.99999994f,
+                                     4.0f,
+                                     3.9999998f,
+                                     9.0f,
+                                     10.0f,
+                                     8388607.5f,
+                                     8388608.0f,
+                                     8388609.0f,
+                                     0.49999997f,
+                                     1.5f,
+                                     2.5f,
+                                     -0.5f,
+                                     -1.5f,
+                                     -2.5f,
+                                     1e-4f,
+                                     1e-20f,
+                                     1e20f,
+                                     65504.0f,
+                                     65519.996f,
+                                     65520.0f,
+                                     6e-8f,
+                                     2.9802322e-8f,
+                                     2.9802326e-8f,
+                                     6.1035156e-5f,
+                                     6.097555e-5f,
+                                     3.3895314e38f,
+                                     3.3961775e38f};
 
 // All special values and one of every `stride` bit patterns, padded to whole vectors.
 std::vector<float> sample(uint32_t stride) {
@@ -85,7 +137,8 @@ std::vector<float> sample(uint32_t stride) {
 class Fenced {
  public:
   Fenced() : page_(sysconf(_SC_PAGESIZE)) {
-    base_ = static_cast<char*>(mmap(nullptr, 3 * page_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    base_ =
+        static_cast<char*>(mmap(nullptr, 3 * page_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     mprotect(base_ + page_, page_, PROT_READ | PROT_WRITE);
   }
   ~Fenced() { munmap(base_, 3 * page_); }
@@ -111,15 +164,18 @@ void test_memory(const std::string& type) {
     alignas(32) T all[n];
     loaded.store(all);
     for (int i = 0; i < n; ++i) {
-      const T expected = i < count ? static_cast<T>(static_cast<float>(i + 1)) : static_cast<T>(0.0f);
+      const T expected =
+          i < count ? static_cast<T>(static_cast<float>(i + 1)) : static_cast<T>(0.0f);
       expect(same(all[i], expected), [&] { return type + " loadu of " + std::to_string(count); });
     }
     T fresh[n];
     std::memset(fresh, 0x5a, sizeof fresh);
     loaded.store(fresh, count);
     const auto* bytes = reinterpret_cast<const unsigned char*>(fresh);
-    for (size_t i = count * sizeof(T); i < sizeof fresh; ++i) expect(bytes[i] == 0x5a, [&] { return type + " store beyond its count"; });
-    expect(std::memcmp(fresh, all, count * sizeof(T)) == 0, [&] { return type + " store of " + std::to_string(count); });
+    for (size_t i = count * sizeof(T); i < sizeof fresh; ++i)
+      expect(bytes[i] == 0x5a, [&] { return type + " store beyond its count"; });
+    expect(std::memcmp(fresh, all, count * sizeof(T)) == 0,
+           [&] { return type + " store of " + std::to_string(count); });
     loaded.store(from, count);
   }
 }
@@ -137,7 +193,8 @@ double ulp_error(float got, double exact) {
 
 // `bound` is in ULP; where `zero_below` is given, results that are smaller may be 0.
 template <typename Ours, typename Exact>
-void test_function(const std::string& name, Ours ours, Exact exact, double bound, float zero_below = 0) {
+void test_function(const std::string& name, Ours ours, Exact exact, double bound,
+                   float zero_below = 0) {
   double& worst = worst_ulp[name];
   const auto values = sample(kStride);
   for (size_t at = 0; at < values.size(); at += 8) {
@@ -148,7 +205,10 @@ void test_function(const std::string& name, Ours ours, Exact exact, double bound
       if (got[i] == 0 && std::fabs(expected) < zero_below) continue;
       const double error = ulp_error(got[i], expected);
       worst = std::max(worst, error);
-      expect(error <= bound, [&] { return name + "(" + shown(values[at + i]) + ") = " + shown(got[i]) + ", not " + shown(expected); });
+      expect(error <= bound, [&] {
+        return name + "(" + shown(values[at + i]) + ") = " + shown(got[i]) + ", not " +
+               shown(expected);
+      });
     }
   }
 }
@@ -161,7 +221,9 @@ void test_pairs(const std::string& name, Ours ours, Scalar scalar) {
       float got[8];
       const float expected = scalar(a, b);
       ours(Floats(a), Floats(b)).store(got);
-      for (float one : got) expect(same(one, expected), [&] { return name + "(" + shown(a) + ", " + shown(b) + ") = " + shown(one); });
+      for (float one : got)
+        expect(same(one, expected),
+               [&] { return name + "(" + shown(a) + ", " + shown(b) + ") = " + shown(one); });
     }
   }
 }
@@ -171,27 +233,48 @@ void test_arithmetic() {
   test_pairs("-", [](auto a, auto b) { return a - b; }, [](float a, float b) { return a - b; });
   test_pairs("*", [](auto a, auto b) { return a * b; }, [](float a, float b) { return a * b; });
   test_pairs("/", [](auto a, auto b) { return a / b; }, [](float a, float b) { return a / b; });
-  test_pairs("fmadd", [](auto a, auto b) { return fmadd(a, b, a); }, [](float a, float b) { return std::fma(a, b, a); });
-  test_pairs("fmsub", [](auto a, auto b) { return fmsub(a, b, b); }, [](float a, float b) { return std::fma(a, b, -b); });
   test_pairs(
-      "copysign", [](auto a, auto b) { return a.copysign(b); }, [](float a, float b) { return std::copysign(a, b); });
+      "fmadd", [](auto a, auto b) { return fmadd(a, b, a); },
+      [](float a, float b) { return std::fma(a, b, a); });
+  test_pairs(
+      "fmsub", [](auto a, auto b) { return fmsub(a, b, b); },
+      [](float a, float b) { return std::fma(a, b, -b); });
+  test_pairs(
+      "copysign", [](auto a, auto b) { return a.copysign(b); },
+      [](float a, float b) { return std::copysign(a, b); });
   // Equal numbers may be zeros of either sign.
-  const auto larger = [](float a, float b) { return std::isnan(a) || std::isnan(b) ? kNan : a > b ? a : b; };
-  const auto smaller = [](float a, float b) { return std::isnan(a) || std::isnan(b) ? kNan : a < b ? a : b; };
+  const auto larger = [](float a, float b) {
+    return std::isnan(a) || std::isnan(b) ? kNan : a > b ? a : b;
+  };
+  const auto smaller = [](float a, float b) {
+    return std::isnan(a) || std::isnan(b) ? kNan : a < b ? a : b;
+  };
   test_pairs("maximum", [](auto a, auto b) { return maximum(a, b); }, larger);
   test_pairs("minimum", [](auto a, auto b) { return minimum(a, b); }, smaller);
-  test_pairs("clamp_min", [](auto a, auto b) { return clamp_min(a, b); }, [](float a, float b) { return a < b ? b : a; });
-  test_pairs("clamp_max", [](auto a, auto b) { return clamp_max(a, b); }, [](float a, float b) { return a > b ? b : a; });
+  test_pairs(
+      "clamp_min", [](auto a, auto b) { return clamp_min(a, b); },
+      [](float a, float b) { return a < b ? b : a; });
+  test_pairs(
+      "clamp_max", [](auto a, auto b) { return clamp_max(a, b); },
+      [](float a, float b) { return a > b ? b : a; });
   test_pairs(
       "blendv of <", [](auto a, auto b) { return Floats::blendv(a, b, a < b); },
       [](float a, float b) { return a < b ? b : a; });
   test_pairs(
       "blendv of !=", [](auto a, auto b) { return Floats::blendv(a, b, a != b); },
       [](float a, float b) { return a != b ? b : a; });
-  test_pairs("eq", [](auto a, auto b) { return a.eq(b); }, [](float a, float b) { return a == b ? 1.0f : 0.0f; });
-  test_pairs("ge", [](auto a, auto b) { return a.ge(b); }, [](float a, float b) { return a >= b ? 1.0f : 0.0f; });
-  test_pairs("gt", [](auto a, auto b) { return a.gt(b); }, [](float a, float b) { return a > b ? 1.0f : 0.0f; });
-  test_pairs("le", [](auto a, auto b) { return a.le(b); }, [](float a, float b) { return a <= b ? 1.0f : 0.0f; });
+  test_pairs(
+      "eq", [](auto a, auto b) { return a.eq(b); },
+      [](float a, float b) { return a == b ? 1.0f : 0.0f; });
+  test_pairs(
+      "ge", [](auto a, auto b) { return a.ge(b); },
+      [](float a, float b) { return a >= b ? 1.0f : 0.0f; });
+  test_pairs(
+      "gt", [](auto a, auto b) { return a.gt(b); },
+      [](float a, float b) { return a > b ? 1.0f : 0.0f; });
+  test_pairs(
+      "le", [](auto a, auto b) { return a.le(b); },
+      [](float a, float b) { return a <= b ? 1.0f : 0.0f; });
   test_pairs(
       "& of masks", [](auto a, auto b) { return Floats::blendv(a, b, (a <= b) & ~(a == b)); },
       [](float a, float b) { return a < b ? b : a; });
@@ -201,21 +284,35 @@ void test_arithmetic() {
 }
 
 void test_functions() {
-  test_function("exp", [](Floats x) { return x.exp(); }, [](double x) { return std::exp(x); }, 1.02);
-  test_function("exp_u20", [](Floats x) { return x.exp_u20(); }, [](double x) { return std::exp(x); }, 2.27, 0x1p-126f);
-  test_function("fexp_u20", [](Floats x) { return x.fexp_u20(); }, [](double x) { return std::exp(x); }, 2.27, 0x1p-126f);
-  test_function("log", [](Floats x) { return x.log(); }, [](double x) { return std::log(x); }, 0.87);
-  test_function("tanh", [](Floats x) { return x.tanh(); }, [](double x) { return std::tanh(x); }, 2.61);
+  test_function(
+      "exp", [](Floats x) { return x.exp(); }, [](double x) { return std::exp(x); }, 1.02);
+  test_function(
+      "exp_u20", [](Floats x) { return x.exp_u20(); }, [](double x) { return std::exp(x); }, 2.27,
+      0x1p-126f);
+  test_function(
+      "fexp_u20", [](Floats x) { return x.fexp_u20(); }, [](double x) { return std::exp(x); }, 2.27,
+      0x1p-126f);
+  test_function(
+      "log", [](Floats x) { return x.log(); }, [](double x) { return std::log(x); }, 0.87);
+  test_function(
+      "tanh", [](Floats x) { return x.tanh(); }, [](double x) { return std::tanh(x); }, 2.61);
   test_function("erf", [](Floats x) { return x.erf(); }, [](double x) { return std::erf(x); }, 1.5);
-  test_function("sqrt", [](Floats x) { return x.sqrt(); }, [](double x) { return std::sqrt(x); }, 0.5);
-  test_function("rsqrt", [](Floats x) { return x.rsqrt(); }, [](double x) { return 1 / std::sqrt(x); }, 1.5);
-  test_function("reciprocal", [](Floats x) { return x.reciprocal(); }, [](double x) { return 1 / x; }, 0.5);
+  test_function(
+      "sqrt", [](Floats x) { return x.sqrt(); }, [](double x) { return std::sqrt(x); }, 0.5);
+  test_function(
+      "rsqrt", [](Floats x) { return x.rsqrt(); }, [](double x) { return 1 / std::sqrt(x); }, 1.5);
+  test_function(
+      "reciprocal", [](Floats x) { return x.reciprocal(); }, [](double x) { return 1 / x; }, 0.5);
   test_function("neg", [](Floats x) { return x.neg(); }, [](double x) { return -x; }, 0);
   test_function("abs", [](Floats x) { return x.abs(); }, [](double x) { return std::fabs(x); }, 0);
-  test_function("floor", [](Floats x) { return x.floor(); }, [](double x) { return std::floor(x); }, 0);
-  test_function("ceil", [](Floats x) { return x.ceil(); }, [](double x) { return std::ceil(x); }, 0);
-  test_function("trunc", [](Floats x) { return x.trunc(); }, [](double x) { return std::trunc(x); }, 0);
-  test_function("round", [](Floats x) { return x.round(); }, [](double x) { return std::nearbyint(x); }, 0);
+  test_function(
+      "floor", [](Floats x) { return x.floor(); }, [](double x) { return std::floor(x); }, 0);
+  test_function(
+      "ceil", [](Floats x) { return x.ceil(); }, [](double x) { return std::ceil(x); }, 0);
+  test_function(
+      "trunc", [](Floats x) { return x.trunc(); }, [](double x) { return std::trunc(x); }, 0);
+  test_function(
+      "round", [](Floats x) { return x.round(); }, [](double x) { return std::nearbyint(x); }, 0);
 }
 
 template <typename T>
@@ -229,12 +326,16 @@ void test_two_byte(const std::string& type) {
     convert<float>(source).store(first);
     for (int i = 0; i < 16; ++i) {
       const float expected = static_cast<float>(from[i]);
-      expect(same(wide[i], expected), [&] { return type + " " + std::to_string(bits + i) + " is " + shown(wide[i]); });
-      if (i < 8) expect(same(first[i], expected), [&] { return type + " " + std::to_string(bits + i) + " of eight"; });
+      expect(same(wide[i], expected),
+             [&] { return type + " " + std::to_string(bits + i) + " is " + shown(wide[i]); });
+      if (i < 8)
+        expect(same(first[i], expected),
+               [&] { return type + " " + std::to_string(bits + i) + " of eight"; });
     }
     T negative[16];
     source.neg().store(negative);
-    for (int i = 0; i < 16; ++i) expect(negative[i].x == (from[i].x ^ 0x8000), [&] { return type + " neg"; });
+    for (int i = 0; i < 16; ++i)
+      expect(negative[i].x == (from[i].x ^ 0x8000), [&] { return type + " neg"; });
   }
   for (const auto values = sample(kStride); size_t at : c10::irange(values.size() / 16)) {
     const float* from = &values[16 * at];
@@ -244,9 +345,13 @@ void test_two_byte(const std::string& type) {
     for (int i = 0; i < 16; ++i) {
       const T expected = static_cast<T>(from[i]);
       const bool nan = std::isnan(from[i]);
-      const bool right = nan ? std::isnan(static_cast<float>(narrow[i])) : same(narrow[i], expected);
-      expect(right, [&] { return type + " of " + shown(from[i]) + " is " + std::to_string(narrow[i].x); });
-      if (i < 8) expect(nan || same(first[i], expected), [&] { return type + " of " + shown(from[i]) + ", of eight"; });
+      const bool right =
+          nan ? std::isnan(static_cast<float>(narrow[i])) : same(narrow[i], expected);
+      expect(right,
+             [&] { return type + " of " + shown(from[i]) + " is " + std::to_string(narrow[i].x); });
+      if (i < 8)
+        expect(nan || same(first[i], expected),
+               [&] { return type + " of " + shown(from[i]) + ", of eight"; });
     }
   }
 }
@@ -268,7 +373,8 @@ void test_integers() {
   Vectorized<int32_t>::blendv(v, Vectorized<int32_t>(9), v < Vectorized<int32_t>(0)).store(chosen);
   for (int i = 0; i < 8; ++i) {
     expect(wider[i] == narrow[i] && back[i] == narrow[i], "int32 and int64");
-    expect(real[i] == static_cast<float>(narrow[i]) && of_wide[i] == real[i], "float of an integer");
+    expect(real[i] == static_cast<float>(narrow[i]) && of_wide[i] == real[i],
+           "float of an integer");
     expect(sums[i] == narrow[i] && larger[i] == std::max(narrow[i], 5), "integer arithmetic");
     expect(chosen[i] == (narrow[i] < 0 ? 9 : narrow[i]), "blendv of integers");
   }
@@ -276,7 +382,8 @@ void test_integers() {
   int32_t truncated[8];
   int64_t truncated_wide[8];
   convert<int32_t>(Floats::loadu(fractions)).store(truncated);
-  convert<int64_t, 2, float, 1>(VectorizedN<float, 1>(Floats::loadu(fractions))).store(truncated_wide);
+  convert<int64_t, 2, float, 1>(VectorizedN<float, 1>(Floats::loadu(fractions)))
+      .store(truncated_wide);
   for (int i = 0; i < 8; ++i) {
     expect(truncated[i] == static_cast<int32_t>(fractions[i]), "int32 of a float");
     expect(truncated_wide[i] == static_cast<int64_t>(fractions[i]), "int64 of a float");
@@ -290,7 +397,8 @@ void test_reductions() {
   const auto two = VectorizedN<float, 2>::loadu(values);
   float sum = 0, sum_two = 0, most = -kInf, least = kInf;
   for (int i = 0; i < 16; ++i) {
-    if (i < 8) sum += values[i], most = std::max(most, values[i]), least = std::min(least, values[i]);
+    if (i < 8)
+      sum += values[i], most = std::max(most, values[i]), least = std::min(least, values[i]);
     sum_two += values[i];
   }
   const auto add = [](Floats& x, Floats& y) { return x + y; };
@@ -304,14 +412,18 @@ void test_reductions() {
     float with_nan[8];
     std::memcpy(with_nan, values, sizeof with_nan);
     with_nan[i] = kNan;
-    expect(std::isnan(at::vec::vec_reduce_all<float, 1>(larger, Floats::loadu(with_nan))), "largest with NaN");
+    expect(std::isnan(at::vec::vec_reduce_all<float, 1>(larger, Floats::loadu(with_nan))),
+           "largest with NaN");
   }
   for (int count = 0; count <= 8; ++count) {
     float set[8];
     Floats::set(Floats(1), Floats(2), count).store(set);
-    for (int i = 0; i < 8; ++i) expect(set[i] == (i < count ? 2.0f : 1.0f), [&] { return "set of " + std::to_string(count); });
+    for (int i = 0; i < 8; ++i)
+      expect(set[i] == (i < count ? 2.0f : 1.0f),
+             [&] { return "set of " + std::to_string(count); });
     BFloat16 halves[16];
-    Vectorized<BFloat16>::set(Vectorized<BFloat16>(1), Vectorized<BFloat16>(2), count).store(halves);
+    Vectorized<BFloat16>::set(Vectorized<BFloat16>(1), Vectorized<BFloat16>(2), count)
+        .store(halves);
     for (int i = 0; i < 16; ++i) expect(halves[i] == (i < count ? 2.0f : 1.0f), "set of BF16");
   }
 }
@@ -329,8 +441,10 @@ void test_masked_load(const std::string& type) {
     T got[VectorizedN<T, N>::size()];
     mask.template loadu<T, N>(from).store(got);
     for (int i = 0; i < 8; ++i) {
-      const T expected = i < count ? static_cast<T>(static_cast<float>(i + 1)) : static_cast<T>(0.0f);
-      expect(same(got[i], expected), [&] { return type + " masked load of " + std::to_string(count); });
+      const T expected =
+          i < count ? static_cast<T>(static_cast<float>(i + 1)) : static_cast<T>(0.0f);
+      expect(same(got[i], expected),
+             [&] { return type + " masked load of " + std::to_string(count); });
     }
   }
 }
@@ -361,8 +475,10 @@ void test_masks() {
       expect((~mask).is_masked(i) != holds[i], "negated mask");
     }
     expect(std::memcmp(stored, holds, 16) == 0, "mask to bools");
-    expect(mask.all_zero() == (pattern == 0) && mask.all_masked() == (pattern == 255), "all of a mask");
-    expect(both.all_zero() == (pattern == 0) && both.all_masked() == (pattern == 255), "all of two masks");
+    expect(mask.all_zero() == (pattern == 0) && mask.all_masked() == (pattern == 255),
+           "all of a mask");
+    expect(both.all_zero() == (pattern == 0) && both.all_masked() == (pattern == 255),
+           "all of two masks");
   }
   test_masked_load<float, 1>("float");
   test_masked_load<int32_t, 1>("int32");

@@ -1,8 +1,9 @@
 // exp, log, tanh, erf and rounding of eight float32 at once. Without torch.
 //
-// Coefficients are made by scripts/fit_elementary.py of the project. Errors, in units of the last place (ULP) of the
-// correctly rounded result, are the largest over all 2^32 inputs, found by comparing with the double functions of libm
-// (kernels/tests/rvv_inductor/exhaustive.cpp); float32 arithmetic is the same everywhere, so they hold on every machine.
+// Coefficients are made by scripts/fit_elementary.py of the project. Errors, in units of the last
+// place (ULP) of the correctly rounded result, are the largest over all 2^32 inputs, found by
+// comparing with the double functions of libm (kernels/tests/rvv_inductor/exhaustive.cpp); float32
+// arithmetic is the same everywhere, so they hold on every machine.
 //
 //   function     worst error     remarks
 //   exp          1.02 ULP        results below 2^-126 keep their bits
@@ -11,7 +12,8 @@
 //   tanh         2.61 ULP
 //   erf          0.80 ULP
 //
-// NaN gives NaN, infinities what their limits are, log of less than 0 NaN. -0 keeps its sign in tanh and erf.
+// NaN gives NaN, infinities what their limits are, log of less than 0 NaN. -0 keeps its sign in
+// tanh and erf.
 #pragma once
 
 #include "lanes.h"
@@ -23,24 +25,28 @@ inline constexpr float kLog2E = 0x1.715476p+0f;
 // ln 2 in two parts: the upper one has 15 bits, so that its products with exponents are exact.
 inline constexpr float kLn2High = 0x1.62e4p-1f;
 inline constexpr float kLn2Low = 0x1.7f7d1cp-20f;
-// Added to a number below 2^22 it leaves that number's nearest integer in the lower bits of the sum.
+// Added to a number below 2^22 it leaves that number's nearest integer in the lower bits of the
+// sum.
 inline constexpr float kRounder = 0x1.8p23f;
 inline constexpr int32_t kRounderBits = 0x4b400000;
 inline constexpr int32_t kMantissaBits = 23;
 inline constexpr int32_t kOneBits = 0x3f800000;
 
 // (e^r - 1 - r) / r^2 for |r| <= ln 2 / 2; errors 2^-28 and 2^-23 relative to e^r.
-inline constexpr float kExp[] = {0x1.fffffcp-2f, 0x1.555492p-3f, 0x1.5558f2p-5f, 0x1.1239d6p-7f, 0x1.6a2448p-10f};
-inline constexpr float kExpFast[] = {0x1.fffdfcp-2f, 0x1.5557aep-3f, 0x1.5729f2p-5f, 0x1.106282p-7f};
+inline constexpr float kExp[] = {0x1.fffffcp-2f, 0x1.555492p-3f, 0x1.5558f2p-5f, 0x1.1239d6p-7f,
+                                 0x1.6a2448p-10f};
+inline constexpr float kExpFast[] = {0x1.fffdfcp-2f, 0x1.5557aep-3f, 0x1.5729f2p-5f,
+                                     0x1.106282p-7f};
 // (log(1 + f) - f + f^2 / 2) / f^3 from sqrt(1/2) to sqrt(2); error 2^-27.
-inline constexpr float kLog[] = {0x1.555554p-2f,  -0x1.000226p-2f, 0x1.99a008p-3f,  -0x1.547244p-3f,
+inline constexpr float kLog[] = {0x1.555554p-2f, -0x1.000226p-2f, 0x1.99a008p-3f, -0x1.547244p-3f,
                                  0x1.22da1ep-3f, -0x1.0d8542p-3f, 0x1.055b68p-3f, -0x1.38b576p-4f};
 // erf(x) / x - 1 as a polynomial in x^2, |x| <= 1; error 2^-27.
-inline constexpr float kErf[] = {0x1.06eba8p-3f,  -0x1.81273ep-2f, 0x1.ce2cf8p-4f, -0x1.b7f90cp-6f,
+inline constexpr float kErf[] = {0x1.06eba8p-3f, -0x1.81273ep-2f,  0x1.ce2cf8p-4f, -0x1.b7f90cp-6f,
                                  0x1.5405b2p-8f, -0x1.a3f6fep-11f, 0x1.496a2ep-14f};
 // -log(erfc(x)) for 1 <= x <= 4; error of erf 2^-26.
-inline constexpr float kErfcLog[] = {-0x1.8b3f2p-13f, 0x1.212c2cp+0f,  0x1.4434fp-1f,   0x1.bc18dp-4f,
-                                     -0x1.9d0bd6p-6f, 0x1.1398fap-8f, -0x1.ceeaecp-12f, 0x1.6c068ep-16f};
+inline constexpr float kErfcLog[] = {-0x1.8b3f2p-13f,  0x1.212c2cp+0f,  0x1.4434fp-1f,
+                                     0x1.bc18dp-4f,    -0x1.9d0bd6p-6f, 0x1.1398fap-8f,
+                                     -0x1.ceeaecp-12f, 0x1.6c068ep-16f};
 
 // The polynomial by Horner's rule, lowest coefficient first.
 template <int N>
@@ -52,8 +58,12 @@ template <int N>
 }
 
 // At most `limit`; NaN stays.
-[[gnu::always_inline]] inline F32 at_most(F32 x, float limit) { return x > limit ? splat(limit) : x; }
-[[gnu::always_inline]] inline F32 at_least(F32 x, float limit) { return x < limit ? splat(limit) : x; }
+[[gnu::always_inline]] inline F32 at_most(F32 x, float limit) {
+  return x > limit ? splat(limit) : x;
+}
+[[gnu::always_inline]] inline F32 at_least(F32 x, float limit) {
+  return x < limit ? splat(limit) : x;
+}
 
 // x = n ln 2 + r with |r| <= ln 2 / 2. `rounded` is n + kRounder.
 struct Reduced {
@@ -136,7 +146,9 @@ struct Reduced {
   return copysign(magnitude < 1.0f ? inner : outer, x);
 }
 
-[[gnu::always_inline]] inline F32 reciprocal_sqrt(F32 x) { return 1.0f / sqrt(x); }
+[[gnu::always_inline]] inline F32 reciprocal_sqrt(F32 x) {
+  return 1.0f / sqrt(x);
+}
 
 // To the nearest integer, of two the even one. The sign of 0 is kept here and in what follows.
 [[gnu::always_inline]] inline F32 round_even(F32 x) {
@@ -150,9 +162,13 @@ struct Reduced {
   return copysign(nearest > x ? nearest - 1.0f : nearest, x);
 }
 
-[[gnu::always_inline]] inline F32 ceil(F32 x) { return negate(floor(negate(x))); }
+[[gnu::always_inline]] inline F32 ceil(F32 x) {
+  return negate(floor(negate(x)));
+}
 
-[[gnu::always_inline]] inline F32 trunc(F32 x) { return copysign(floor(abs(x)), x); }
+[[gnu::always_inline]] inline F32 trunc(F32 x) {
+  return copysign(floor(abs(x)), x);
+}
 
 // As IEEE 754's maximum and minimum: NaN wins. Which of +0 and -0 comes out is not said.
 template <typename L>

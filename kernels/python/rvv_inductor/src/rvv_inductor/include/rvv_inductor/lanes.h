@@ -1,8 +1,10 @@
-// 32 bytes of numbers as one value: the vectors that VecRVV computes with. Without torch; also for machines without RVV.
+// 32 bytes of numbers as one value: the vectors that VecRVV computes with. Without torch; also for
+// machines without RVV.
 //
-// GNU vectors of a fixed 32 bytes, which clang and GCC turn into RVV instructions for any VLEN of at least 128 (LMUL 2,
-// vl set to the number of lanes), so that one object runs on every such machine. Values live in registers; no intrinsic
-// moves them through memory, except where only some lanes are loaded or stored.
+// GNU vectors of a fixed 32 bytes, which clang and GCC turn into RVV instructions for any VLEN of
+// at least 128 (LMUL 2, vl set to the number of lanes), so that one object runs on every such
+// machine. Values live in registers; no intrinsic moves them through memory, except where only some
+// lanes are loaded or stored.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +14,8 @@
 #if defined(__riscv_vector)
 #include <riscv_vector.h>
 #if __riscv_v_min_vlen != 128
-#error "rvv_inductor: compile with -march=rv64gcv and without zvl*b: the code is for every VLEN from 128 on"
+#error \
+    "rvv_inductor: compile with -march=rv64gcv and without zvl*b: the code is for every VLEN from 128 on"
 #endif
 #endif
 
@@ -32,8 +35,8 @@ struct LanesOf {
 template <typename T>
 using Lanes = typename LanesOf<T>::type;
 
-// Half of one, for conversions between types of different sizes. Never an argument or a result: calling conventions turn
-// 16 bytes into an integer, and compilers do not find back.
+// Half of one, for conversions between types of different sizes. Never an argument or a result:
+// calling conventions turn 16 bytes into an integer, and compilers do not find back.
 template <typename T>
 struct HalfLanesOf {
   typedef T type __attribute__((vector_size(kBytes / 2)));
@@ -79,7 +82,8 @@ template <typename T>
   *static_cast<typename LanesOf<T>::memory*>(to) = value;
 }
 
-// The first `bytes` bytes of 32; the others are zero in `to` after load_bytes, and untouched after store_bytes.
+// The first `bytes` bytes of 32; the others are zero in `to` after load_bytes, and untouched after
+// store_bytes.
 [[gnu::always_inline]] inline void load_bytes(void* to, const void* from, int64_t bytes) {
   if (bytes >= kBytes) {
     std::memcpy(to, from, kBytes);
@@ -88,7 +92,8 @@ template <typename T>
 #if defined(__riscv_vector)
   const vuint8m2_t none = __riscv_vmv_v_x_u8m2(0, kBytes);
   const auto* source = static_cast<const uint8_t*>(from);
-  __riscv_vse8_v_u8m2(static_cast<uint8_t*>(to), __riscv_vle8_v_u8m2_tu(none, source, bytes), kBytes);
+  __riscv_vse8_v_u8m2(static_cast<uint8_t*>(to), __riscv_vle8_v_u8m2_tu(none, source, bytes),
+                      kBytes);
 #else
   std::memset(to, 0, kBytes);
   std::memcpy(to, from, static_cast<size_t>(bytes));
@@ -101,7 +106,8 @@ template <typename T>
     return;
   }
 #if defined(__riscv_vector)
-  __riscv_vse8_v_u8m2(static_cast<uint8_t*>(to), __riscv_vle8_v_u8m2(static_cast<const uint8_t*>(from), bytes), bytes);
+  __riscv_vse8_v_u8m2(static_cast<uint8_t*>(to),
+                      __riscv_vle8_v_u8m2(static_cast<const uint8_t*>(from), bytes), bytes);
 #else
   std::memcpy(to, from, static_cast<size_t>(bytes));
 #endif
@@ -113,7 +119,10 @@ template <typename T>
   return __builtin_elementwise_fma(a, b, c);
 #elif defined(__riscv_vector)
   // GCC has no such builtin for vectors, and does not vectorise calls of fmaf in straight code.
-  asm("vsetivli zero,8,e32,m2,ta,ma\n\tvfmadd.vv %0,%1,%2" : "+vr"(a) : "vr"(b), "vr"(c) : "vl", "vtype");
+  asm("vsetivli zero,8,e32,m2,ta,ma\n\tvfmadd.vv %0,%1,%2"
+      : "+vr"(a)
+      : "vr"(b), "vr"(c)
+      : "vl", "vtype");
   return a;
 #else
   F32 result;
@@ -136,11 +145,17 @@ template <typename T>
 #endif
 }
 
-[[gnu::always_inline]] inline F32 fma(F32 a, F32 b, float c) { return fma(a, b, splat(c)); }
+[[gnu::always_inline]] inline F32 fma(F32 a, F32 b, float c) {
+  return fma(a, b, splat(c));
+}
 
-[[gnu::always_inline]] inline F32 abs(F32 x) { return bits_of<F32>(bits_of<U32>(x) & 0x7fffffffu); }
+[[gnu::always_inline]] inline F32 abs(F32 x) {
+  return bits_of<F32>(bits_of<U32>(x) & 0x7fffffffu);
+}
 
-[[gnu::always_inline]] inline F32 negate(F32 x) { return bits_of<F32>(bits_of<U32>(x) ^ 0x80000000u); }
+[[gnu::always_inline]] inline F32 negate(F32 x) {
+  return bits_of<F32>(bits_of<U32>(x) ^ 0x80000000u);
+}
 
 [[gnu::always_inline]] inline F32 copysign(F32 magnitude, F32 sign) {
   return bits_of<F32>((bits_of<U32>(magnitude) & 0x7fffffffu) | (bits_of<U32>(sign) & 0x80000000u));

@@ -1,4 +1,5 @@
-// BF16 and FP16 as their bits, eight at a time, to float32 and back. Without torch, and without Zvfh or Zvfbfmin.
+// BF16 and FP16 as their bits, eight at a time, to float32 and back. Without torch, and without
+// Zvfh or Zvfbfmin.
 #pragma once
 
 #include "lanes.h"
@@ -11,7 +12,8 @@ template <typename To, typename L>
   if constexpr (sizeof(L) / sizeof(x[0]) == 8) {
     return __builtin_convertvector(__builtin_shufflevector(x, x, 0, 1, 2, 3), Lanes<To>);
   } else {
-    return __builtin_convertvector(__builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7), Lanes<To>);
+    return __builtin_convertvector(__builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7),
+                                   Lanes<To>);
   }
 }
 
@@ -20,7 +22,8 @@ template <typename To, typename L>
   if constexpr (sizeof(L) / sizeof(x[0]) == 8) {
     return __builtin_convertvector(__builtin_shufflevector(x, x, 4, 5, 6, 7), Lanes<To>);
   } else {
-    return __builtin_convertvector(__builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15), Lanes<To>);
+    return __builtin_convertvector(__builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15),
+                                   Lanes<To>);
   }
 }
 
@@ -38,7 +41,9 @@ template <typename To, typename L>
 
 // In what follows `bits` are those of a two-byte float, zero-extended.
 
-[[gnu::always_inline]] inline F32 from_bf16(U32 bits) { return bits_of<F32>(bits << 16); }
+[[gnu::always_inline]] inline F32 from_bf16(U32 bits) {
+  return bits_of<F32>(bits << 16);
+}
 
 // To nearest even; every NaN becomes 0x7fc0, as c10's do.
 [[gnu::always_inline]] inline U32 to_bf16(F32 x) {
@@ -47,7 +52,8 @@ template <typename To, typename L>
   return x == x ? rounded : splat(uint32_t{0x7fc0});
 }
 
-// Exponent and mantissa at float32's places are 2^112 too small; the product is exact, of subnormals too.
+// Exponent and mantissa at float32's places are 2^112 too small; the product is exact, of
+// subnormals too.
 [[gnu::always_inline]] inline F32 from_fp16(U32 bits) {
   const U32 magnitude = (bits & 0x7fffu) << 13;
   const U32 finite = bits_of<U32>(bits_of<F32>(magnitude) * 0x1p112f);

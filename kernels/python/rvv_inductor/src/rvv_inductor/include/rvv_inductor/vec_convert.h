@@ -1,8 +1,9 @@
-// Conversions between vectors of different types: BF16 and FP16 to FP32 and back, integers to FP32 and back.
+// Conversions between vectors of different types: BF16 and FP16 to FP32 and back, integers to FP32
+// and back.
 #pragma once
 
 #include "two_byte_floats.h"
-#include "vec_lanes.h"
+#include "vec_members.h"
 
 namespace at::vec::inline CPU_CAPABILITY {
 
@@ -23,8 +24,9 @@ struct RvvTwoByte<Half> {
 template <typename T>
 inline VectorizedN<float, 2> rvv_widen_both(const VectorizedN<T, 1>& source) {
   const auto x = rvv_inductor::lanes(source[0]);
-  return {rvv_inductor::vectorized<float>(RvvTwoByte<T>::widen(rvv_inductor::lower_as<uint32_t>(x))),
-          rvv_inductor::vectorized<float>(RvvTwoByte<T>::widen(rvv_inductor::upper_as<uint32_t>(x)))};
+  return {
+      rvv_inductor::vectorized<float>(RvvTwoByte<T>::widen(rvv_inductor::lower_as<uint32_t>(x))),
+      rvv_inductor::vectorized<float>(RvvTwoByte<T>::widen(rvv_inductor::upper_as<uint32_t>(x)))};
 }
 
 template <typename T>
@@ -46,12 +48,12 @@ inline VectorizedN<T, 1> rvv_narrow_first(const VectorizedN<float, 1>& source) {
       RvvTwoByte<T>::narrow(rvv_inductor::lanes(source[0])), rvv_inductor::U32{}));
 }
 
-#define RVV_INDUCTOR_CONVERSION(to, to_n, from, from_n, function)                            \
-  template <>                                                                                \
-  struct VecConvert<to, to_n, from, from_n, void> {                                          \
-    static inline VectorizedN<to, to_n> apply(const VectorizedN<from, from_n>& source) {     \
-      return function(source);                                                               \
-    }                                                                                        \
+#define RVV_INDUCTOR_CONVERSION(to, to_n, from, from_n, function)                        \
+  template <>                                                                            \
+  struct VecConvert<to, to_n, from, from_n, void> {                                      \
+    static inline VectorizedN<to, to_n> apply(const VectorizedN<from, from_n>& source) { \
+      return function(source);                                                           \
+    }                                                                                    \
   };
 
 RVV_INDUCTOR_CONVERSION(float, 2, BFloat16, 1, rvv_widen_both)

@@ -34,7 +34,8 @@ template <typename T>
 using LanesFor = Lanes<typename LaneOf<T>::type>;
 
 template <typename T>
-concept Number = std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, int32_t> || std::same_as<T, int64_t>;
+concept Number = std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, int32_t> ||
+                 std::same_as<T, int64_t>;
 
 template <typename T>
 [[gnu::always_inline]] inline LanesFor<T> lanes(const at::vec::Vectorized<T>& value) {
@@ -46,14 +47,16 @@ template <typename T>
 template <typename T, typename L>
 [[gnu::always_inline]] inline at::vec::Vectorized<T> vectorized(L value) {
   at::vec::Vectorized<T> result;
-  *reinterpret_cast<typename LanesOf<std::remove_cvref_t<decltype(value[0])>>::aliased*>(&result) = value;
+  *reinterpret_cast<typename LanesOf<std::remove_cvref_t<decltype(value[0])>>::aliased*>(&result) =
+      value;
   return result;
 }
 
 // Its bits as other lanes than those of its type.
 template <typename L, typename T>
 [[gnu::always_inline]] inline L lanes_as(const at::vec::Vectorized<T>& value) {
-  return *reinterpret_cast<const typename LanesOf<std::remove_cvref_t<decltype(L{}[0])>>::aliased*>(&value);
+  return *reinterpret_cast<const typename LanesOf<std::remove_cvref_t<decltype(L{}[0])>>::aliased*>(
+      &value);
 }
 
 // Lanes of signed integers as wide as a T: what comparisons of T give.

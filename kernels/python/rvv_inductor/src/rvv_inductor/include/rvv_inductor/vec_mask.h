@@ -1,8 +1,9 @@
-// VecMask over floats, which is what generated code compares: from and to bool, to integers, masked loads.
+// VecMask over floats, which is what generated code compares: from and to bool, to integers, masked
+// loads.
 #pragma once
 
 #include "two_byte_floats.h"
-#include "vec_lanes.h"
+#include "vec_members.h"
 
 namespace rvv_inductor {
 
@@ -22,7 +23,8 @@ using SignedBytes8 = int8_t __attribute__((vector_size(8)));
   return __builtin_bit_cast(uint64_t, __builtin_convertvector(mask & 1, Bytes8));
 }
 
-// `count` elements of 1, 2, 4 or 8 bytes, up to 8, of which only those are read whose mask holds; the others become 0.
+// `count` elements of 1, 2, 4 or 8 bytes, up to 8, of which only those are read whose mask holds;
+// the others become 0.
 template <typename T>
 [[gnu::always_inline]] inline void load_masked(T* to, const T* from, I32 mask) {
 #if defined(__riscv_vector)
@@ -30,17 +32,21 @@ template <typename T>
   store<int32_t>(chosen, mask);
   const vbool16_t holds = __riscv_vmsne_vx_i32m2_b16(__riscv_vle32_v_i32m2(chosen, 8), 0, 8);
   if constexpr (sizeof(T) == 4) {
-    const auto got = __riscv_vle32_v_u32m2_mu(holds, __riscv_vmv_v_x_u32m2(0, 8), reinterpret_cast<const uint32_t*>(from), 8);
+    const auto got = __riscv_vle32_v_u32m2_mu(holds, __riscv_vmv_v_x_u32m2(0, 8),
+                                              reinterpret_cast<const uint32_t*>(from), 8);
     __riscv_vse32_v_u32m2(reinterpret_cast<uint32_t*>(to), got, 8);
   } else if constexpr (sizeof(T) == 2) {
-    const auto got = __riscv_vle16_v_u16m1_mu(holds, __riscv_vmv_v_x_u16m1(0, 8), reinterpret_cast<const uint16_t*>(from), 8);
+    const auto got = __riscv_vle16_v_u16m1_mu(holds, __riscv_vmv_v_x_u16m1(0, 8),
+                                              reinterpret_cast<const uint16_t*>(from), 8);
     __riscv_vse16_v_u16m1(reinterpret_cast<uint16_t*>(to), got, 8);
   } else if constexpr (sizeof(T) == 1) {
-    const auto got = __riscv_vle8_v_u8mf2_mu(holds, __riscv_vmv_v_x_u8mf2(0, 8), reinterpret_cast<const uint8_t*>(from), 8);
+    const auto got = __riscv_vle8_v_u8mf2_mu(holds, __riscv_vmv_v_x_u8mf2(0, 8),
+                                             reinterpret_cast<const uint8_t*>(from), 8);
     __riscv_vse8_v_u8mf2(reinterpret_cast<uint8_t*>(to), got, 8);
   } else {
     static_assert(sizeof(T) == 8);
-    const auto got = __riscv_vle64_v_u64m4_mu(holds, __riscv_vmv_v_x_u64m4(0, 8), reinterpret_cast<const uint64_t*>(from), 8);
+    const auto got = __riscv_vle64_v_u64m4_mu(holds, __riscv_vmv_v_x_u64m4(0, 8),
+                                              reinterpret_cast<const uint64_t*>(from), 8);
     __riscv_vse64_v_u64m4(reinterpret_cast<uint64_t*>(to), got, 8);
   }
 #else
@@ -56,29 +62,30 @@ namespace at::vec::inline CPU_CAPABILITY {
   return rvv_inductor::lanes_as<rvv_inductor::I32>(mask);
 }
 
-#define RVV_INDUCTOR_FROM_BOOL(U)                                                                        \
-  template <>                                                                                            \
-  template <>                                                                                            \
-  inline VecMask<float, 1> VecMask<float, 1>::from<U>(U * from, int count) {                             \
-    return rvv_inductor::vectorized<float>(rvv_inductor::mask_of_bools(from, count));                    \
-  }                                                                                                      \
-  template <>                                                                                            \
-  template <>                                                                                            \
-  inline VecMask<float, 1> VecMask<float, 1>::from<U>(U * from) {                                        \
-    return rvv_inductor::vectorized<float>(rvv_inductor::mask_of_bools(from, 8));                        \
-  }                                                                                                      \
-  template <>                                                                                            \
-  template <>                                                                                            \
-  inline VecMask<float, 2> VecMask<float, 2>::from<U>(U * from, int count) {                             \
-    const auto upper = count > 8 ? rvv_inductor::mask_of_bools(from + 8, count - 8) : rvv_inductor::I32{}; \
-    return VectorizedN<float, 2>(                                                                        \
-        rvv_inductor::vectorized<float>(rvv_inductor::mask_of_bools(from, count)),                       \
-        rvv_inductor::vectorized<float>(upper));                                                         \
-  }                                                                                                      \
-  template <>                                                                                            \
-  template <>                                                                                            \
-  inline VecMask<float, 2> VecMask<float, 2>::from<U>(U * from) {                                        \
-    return VecMask<float, 2>::from<U>(from, 16);                                                         \
+#define RVV_INDUCTOR_FROM_BOOL(U)                                                           \
+  template <>                                                                               \
+  template <>                                                                               \
+  inline VecMask<float, 1> VecMask<float, 1>::from<U>(U * from, int count) {                \
+    return rvv_inductor::vectorized<float>(rvv_inductor::mask_of_bools(from, count));       \
+  }                                                                                         \
+  template <>                                                                               \
+  template <>                                                                               \
+  inline VecMask<float, 1> VecMask<float, 1>::from<U>(U * from) {                           \
+    return rvv_inductor::vectorized<float>(rvv_inductor::mask_of_bools(from, 8));           \
+  }                                                                                         \
+  template <>                                                                               \
+  template <>                                                                               \
+  inline VecMask<float, 2> VecMask<float, 2>::from<U>(U * from, int count) {                \
+    const auto upper =                                                                      \
+        count > 8 ? rvv_inductor::mask_of_bools(from + 8, count - 8) : rvv_inductor::I32{}; \
+    return VectorizedN<float, 2>(                                                           \
+        rvv_inductor::vectorized<float>(rvv_inductor::mask_of_bools(from, count)),          \
+        rvv_inductor::vectorized<float>(upper));                                            \
+  }                                                                                         \
+  template <>                                                                               \
+  template <>                                                                               \
+  inline VecMask<float, 2> VecMask<float, 2>::from<U>(U * from) {                           \
+    return VecMask<float, 2>::from<U>(from, 16);                                            \
   }
 
 RVV_INDUCTOR_FROM_BOOL(bool)
@@ -123,8 +130,8 @@ struct VecMaskCast<int64_t, 2, float, 1, void> {
 template <>
 struct VecMaskCast<float, 1, int64_t, 2, void> {
   static inline VecMask<float, 1> apply(const VecMask<int64_t, 2>& mask) {
-    return rvv_inductor::vectorized<float>(
-        rvv_inductor::joined_as<int32_t>(rvv_inductor::lanes(mask[0]), rvv_inductor::lanes(mask[1])));
+    return rvv_inductor::vectorized<float>(rvv_inductor::joined_as<int32_t>(
+        rvv_inductor::lanes(mask[0]), rvv_inductor::lanes(mask[1])));
   }
 };
 
@@ -155,7 +162,8 @@ struct VecMaskLoad<
   static inline VectorizedN<T, N> apply(const T* from, const VecMask<float, M>& mask) {
     static_assert(VectorizedN<T, N>::size() >= VecMask<float, M>::size());
     __at_align__ T chosen[VecMask<float, M>::size()];
-    for (int i = 0; i < M; ++i) rvv_inductor::load_masked(chosen + 8 * i, from + 8 * i, rvv_mask(mask[i]));
+    for (int i = 0; i < M; ++i)
+      rvv_inductor::load_masked(chosen + 8 * i, from + 8 * i, rvv_mask(mask[i]));
     return VectorizedN<T, N>::loadu(chosen, VecMask<float, M>::size());
   }
 };
