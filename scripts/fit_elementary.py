@@ -106,7 +106,14 @@ def fits() -> list[Fit]:
     return [
         Fit("kExp", exponential, lambda x: x**2 / exp(x) + mpf("1e-12"), -reach, reach, 4),
         Fit("kExpFast", exponential, lambda x: x**2 / exp(x) + mpf("1e-12"), -reach, reach, 3),
-        Fit("kLog", logarithm, lambda x: away(x) ** 3 / log1p(away(x)) + mpf("1e-9"), sqrt(mpf("0.5")) - 1, sqrt(mpf(2)) - 1, 7),
+        Fit(
+            "kLog",
+            logarithm,
+            lambda x: away(x) ** 3 / log1p(away(x)) + mpf("1e-9"),
+            sqrt(mpf("0.5")) - 1,
+            sqrt(mpf(2)) - 1,
+            7,
+        ),
         Fit("kErf", error_function, lambda t: 1 / (1 + error_function(t)), mpf(0), mpf(1), 6),
         Fit("kErfcLog", lambda x: -log(erfc(x)), lambda x: erfc(x) / erf(x), mpf(1), mpf(4), 7),
     ]
