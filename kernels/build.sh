@@ -11,10 +11,11 @@
 #            sanitized  OUT/kernel_tests_sanitized, the same with AddressSanitizer and UBSan, for where it is built
 #            model  OUT/model_driver, static, torch-free: what `rvvbench kernels model` traces
 #            bench  OUT/bench_driver, static, torch-free: what `rvvbench kernels bench` times
+#            inductor  OUT/inductor_tests, static: holds the headers of rvv_inductor; riscv64 only
 #            tidy   no result: clang-tidy over the core, failing on what .clang-tidy calls an error
 #
 # Environment: CXX (clang++-22; a GCC must be one for ARCH), TIDY (clang-tidy-22), NM (llvm-nm-22, else nm), JOBS (number
-# of processors).
+# of processors), TORCH_ROOT (root of the system with torch's headers; SYSROOT).
 set -eu
 
 arch=$1 sysroot=${2%/} out=$3
@@ -141,6 +142,21 @@ for target in "$@"; do
       { core_files; bench_files "$target"; } | compile
       check_shared
       $cxx $common $base -static $linker -o "$out/${target}_driver" $(objects core bench) ;;
+    inductor)
+      # As TorchInductor 2.14 compiles what it generates, with the flags of VecRVV.
+      torch_root=${TORCH_ROOT:-$sysroot}
+      include=$source/python/rvv_inductor/src/rvv_inductor/include
+      flags="-O3 -DNDEBUG -fno-trapping-math -fmath-errno -ffp-contract=off -Wall -std=c++20 -fopenmp"
+      flags="$flags -Wno-unknown-pragmas -DTORCH_INDUCTOR_CPP_WRAPPER -DSTANDALONE_TORCH_HEADER"
+      flags="$flags -DC10_USING_CUSTOM_GENERATED_MACROS -I$torch_root/usr/include"
+      flags="$flags -DCPU_CAPABILITY_NEON -DCPU_CAPABILITY=RVV -DCPU_CAPABILITY_RVV_OOT -march=rv64gcv_zicbop"
+      flags="$flags -I$include -include rvv_inductor/vec_rvv.h -ffile-prefix-map=$source=kernels"
+      # To clang omp.h comes with its own OpenMP library, which is not needed here.
+      for folder in "$torch_root"/usr/lib/gcc/*/*/include; do flags="$flags -idirafter $folder"; done
+      [ -n "$triple" ] || flags="$flags -fno-signed-zeros -fexcess-precision=fast -fno-tree-loop-vectorize"
+      root="$triple ${sysroot:+--sysroot=$sysroot}"
+      $cxx $root $flags -c -o "$obj/inductor_tests.o" "$source/tests/rvv_inductor/vec_tests.cpp"
+      $cxx $root -static $linker -o "$out/inductor_tests" "$obj/inductor_tests.o" ;;
     tidy)
       core_files | while read -r line; do
         file=${line##* }

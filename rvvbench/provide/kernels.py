@@ -28,8 +28,13 @@ SOURCES = ("build.sh", "csrc/**/*.h", "csrc/**/*.cpp", "python/sgl_kernel/**/*.p
 
 
 Compiler = Literal["clang", "gcc"]
-Program = Literal["tests", "model", "bench"]
-PROGRAMS: dict[Program, str] = {"tests": "kernel_tests", "model": "model_driver", "bench": "bench_driver"}
+Program = Literal["tests", "model", "bench", "inductor"]
+PROGRAMS: dict[Program, str] = {
+    "tests": "kernel_tests",
+    "model": "model_driver",
+    "bench": "bench_driver",
+    "inductor": "inductor_tests",
+}
 """Target of build.sh -> the program that it makes."""
 
 
@@ -196,7 +201,7 @@ def _compile(
                 Mount(sysroot, "/sysroot"),
                 Mount(folder, "/out", writable=True),
             ),
-            env={"JOBS": str(os.cpu_count() or 1), "CXX": cxx},
+            env={"JOBS": str(os.cpu_count() or 1), "CXX": cxx, "TORCH_ROOT": "/sysroot"},
             log_path=log,
             timeout_s=TIMEOUT_S,
         ),

@@ -41,7 +41,7 @@ class Provision:
 
     `w8a8` is the quantised form of `checkpoint`, None where no variant computes with it; `w8a8_pinned` tells whether
     the manifest has its hashes. `unlocked_files` are those of the checkpoint whose hash is recorded but stands in no
-    lock. `data` is a task's.
+    lock. `data` is a task's. `inductor` is the wheel of `rvv_inductor`, which lies in every site beside the plugin.
     """
 
     image: UsedImage
@@ -54,6 +54,7 @@ class Provision:
     w8a8: CheckpointDir | None = None
     w8a8_pinned: bool = False
     data: TaskData | None = None
+    inductor: PluginWheel | None = None
 
     def checkpoint_of(self, variant: Variant) -> CheckpointDir:
         """The checkpoint that `variant` loads."""
@@ -106,6 +107,8 @@ class Provision:
             "plugin": {"version": self.plugin.version, "wheel_sha256": self.plugin.sha256},
             "kernels": kernels,
         }
+        if self.inductor is not None:
+            pins["inductor"] = {"version": self.inductor.version, "wheel_sha256": self.inductor.sha256}
         if self.w8a8 is not None:
             pins["checkpoint_w8a8"] = {"algorithm": W8A8, "files": self.w8a8.sha256s}
         if self.stack_wheels:
@@ -151,10 +154,12 @@ def provide(
         kernels = kernels_for(
             resolved.stack, target.arch, resolved.lock, engine, state_dir=state_dir, progress=progress, image=image
         )
-    plugin = build_plugin(project.root() / "kernels" / "python" / "sglang_rvv", state_dir / "kernels" / "plugin")
+    packages = project.root() / "kernels" / "python"
+    plugin = build_plugin(packages / "sglang_rvv", state_dir / "kernels" / "plugin")
+    inductor = build_plugin(packages / "rvv_inductor", state_dir / "kernels" / "plugin")
     sites = {}
     for variant in resolved.variants:
-        wheels: list[Wheel] = [plugin, *([kernels] if kernels and variant.uses_kernels else [])]
+        wheels: list[Wheel] = [plugin, inductor, *([kernels] if kernels and variant.uses_kernels else [])]
         if built:
             # The image has a PyTorch and an SGLang of its own.
             wheels = [*built, first_on_path(state_dir / "wheels" / "first"), *wheels]
@@ -170,6 +175,7 @@ def provide(
         w8a8,
         w8a8_pins(resolved) is not None,
         data,
+        inductor,
     )
 
 

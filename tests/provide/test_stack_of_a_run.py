@@ -142,3 +142,7 @@ def test_a_record_pins_the_wheels_and_a_stack_without_them_has_no_such_pin(
     }
     assert set(pins["built"]) == {"pytorch", "sglang"}
     assert "built" not in Provision(image, checkpoint, plugin, None, {}).pins()
+    assert pins.get("inductor") is None
+    inductor: Any = SimpleNamespace(version="2", sha256="i")
+    pins = Provision(image, checkpoint, plugin, None, {}, inductor=inductor).pins()
+    assert pins["inductor"] == {"version": "2", "wheel_sha256": "i"}

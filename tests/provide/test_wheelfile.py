@@ -27,3 +27,13 @@ def test_the_plugin_unpacks_with_its_entry_point_and_its_start_up_file(tmp_path:
 def test_a_platform_wheel_says_so() -> None:
     content = plugin_content(project.root() / "kernels" / "python" / "sglang_rvv")
     assert content.filename == f"sglang_rvv-{content.version}-py3-none-any.whl"
+
+
+def test_rvv_inductor_unpacks_with_its_headers(tmp_path: Path) -> None:
+    source = project.root() / "kernels" / "python" / "rvv_inductor"
+    site = unpack_wheel(build_plugin(source, tmp_path).path, tmp_path / "site")
+    headers = {path.name for path in (site / "rvv_inductor" / "include" / "rvv_inductor").iterdir()}
+    assert headers == {path.name for path in (source / "src/rvv_inductor/include/rvv_inductor").iterdir()}
+    assert {"vec_rvv.h", "lanes.h", "elementary.h"} <= headers
+    assert (site / "rvv_inductor" / "install.py").is_file()
+    assert not (site / "rvv_inductor" / "include" / "rvv_inductor" / "__pycache__").exists()
