@@ -1,4 +1,4 @@
-"""The SGLang plugin as a wheel, made from `kernels/python/sglang_rvv` in this project."""
+"""Our packages of Python as wheels: the SGLang plugin, `kernels/python/sglang_rvv`, and `rvv_inductor` beside it."""
 
 from __future__ import annotations
 
@@ -22,14 +22,19 @@ class PluginWheel:
 
 
 def plugin_content(source: Path) -> WheelContent:
-    """Name, version and entry points from `pyproject.toml`; files from `src/`, everything that is no byte-code."""
-    table = tomllib.loads((source / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    """Name, version and entry points from `pyproject.toml`; files from `src/`, everything that is no byte-code, and
+    those that hatchling is told to include from elsewhere (`force-include`: path from the source -> path in the wheel).
+    """
+    told = tomllib.loads((source / "pyproject.toml").read_text(encoding="utf-8"))
+    table = told["project"]
+    wheel = told.get("tool", {}).get("hatch", {}).get("build", {}).get("targets", {}).get("wheel", {})
     base = source / "src"
     files = {
         path.relative_to(base).as_posix(): path.read_bytes()
         for path in sorted(base.rglob("*"))
         if path.is_file() and "__pycache__" not in path.parts and not path.name.endswith(".egg-info")
     }
+    files |= {str(place): (source / path).read_bytes() for path, place in wheel.get("force-include", {}).items()}
     return WheelContent(
         name=str(table["name"]).replace("-", "_"),
         version=str(table["version"]),

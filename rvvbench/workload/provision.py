@@ -41,7 +41,7 @@ class Provision:
 
     `w8a8` is the quantised form of `checkpoint`, None where no variant computes with it; `w8a8_pinned` tells whether
     the manifest has its hashes. `unlocked_files` are those of the checkpoint whose hash is recorded but stands in no
-    lock. `data` is a task's.
+    lock. `data` is a task's. `inductor` is the wheel of rvv_inductor, None where no variant compiles.
     """
 
     image: UsedImage
@@ -54,6 +54,7 @@ class Provision:
     w8a8: CheckpointDir | None = None
     w8a8_pinned: bool = False
     data: TaskData | None = None
+    inductor: PluginWheel | None = None
 
     def checkpoint_of(self, variant: Variant) -> CheckpointDir:
         """The checkpoint that `variant` loads."""
@@ -106,6 +107,8 @@ class Provision:
             "plugin": {"version": self.plugin.version, "wheel_sha256": self.plugin.sha256},
             "kernels": kernels,
         }
+        if self.inductor is not None:
+            pins["inductor"] = {"version": self.inductor.version, "wheel_sha256": self.inductor.sha256}
         if self.w8a8 is not None:
             pins["checkpoint_w8a8"] = {"algorithm": W8A8, "files": self.w8a8.sha256s}
         if self.stack_wheels:
@@ -151,10 +154,15 @@ def provide(
         kernels = kernels_for(
             resolved.stack, target.arch, resolved.lock, engine, state_dir=state_dir, progress=progress, image=image
         )
-    plugin = build_plugin(project.root() / "kernels" / "python" / "sglang_rvv", state_dir / "kernels" / "plugin")
+    python = project.root() / "kernels" / "python"
+    plugin = build_plugin(python / "sglang_rvv", state_dir / "kernels" / "plugin")
+    inductor = None
+    if any(variant.compiles for variant in resolved.variants):
+        inductor = build_plugin(python / "rvv_inductor", state_dir / "kernels" / "inductor")
     sites = {}
     for variant in resolved.variants:
-        wheels: list[Wheel] = [plugin, *([kernels] if kernels and variant.uses_kernels else [])]
+        wheels: list[Wheel] = [plugin, *([inductor] if inductor and variant.compiles else [])]
+        wheels += [kernels] if kernels and variant.uses_kernels else []
         if built:
             # The image has a PyTorch and an SGLang of its own.
             wheels = [*built, first_on_path(state_dir / "wheels" / "first"), *wheels]
@@ -170,6 +178,7 @@ def provide(
         w8a8,
         w8a8_pins(resolved) is not None,
         data,
+        inductor,
     )
 
 
