@@ -27,3 +27,15 @@ def test_the_plugin_unpacks_with_its_entry_point_and_its_start_up_file(tmp_path:
 def test_a_platform_wheel_says_so() -> None:
     content = plugin_content(project.root() / "kernels" / "python" / "sglang_rvv")
     assert content.filename == f"sglang_rvv-{content.version}-py3-none-any.whl"
+
+
+def test_a_wheel_has_what_is_included_from_elsewhere(tmp_path: Path) -> None:
+    source = tmp_path / "python" / "package"
+    (source / "src" / "package").mkdir(parents=True)
+    (source / "src" / "package" / "__init__.py").write_text("")
+    (tmp_path / "core.h").write_text("int one;")
+    (source / "pyproject.toml").write_text(
+        '[project]\nname = "package"\nversion = "1"\n'
+        '[tool.hatch.build.targets.wheel.force-include]\n"../../core.h" = "package/include/core.h"\n'
+    )
+    assert plugin_content(source).files == {"package/__init__.py": b"", "package/include/core.h": b"int one;"}

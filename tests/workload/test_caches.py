@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from rvvbench.provide.file_hash import sha256_of
 from rvvbench.record.schema import Image
 from rvvbench.record.verify import verify
 from rvvbench.target.select import Target
-from rvvbench.workload import caches, run
+from rvvbench.workload import caches, process, run
 from rvvbench.workload.caches import key_of
 from rvvbench.workload.one_batch import OneBatchJob
 from rvvbench.workload.process import Place
@@ -296,3 +297,46 @@ def test_a_boards_own_isa_is_in_the_key_and_an_emulated_one_is_what_the_board_de
     board = Target("board", "riscv64", emulated=False)
     assert key_of(of, board, provision(of), of.variants[0], (), "rv64imafdcv").isa == "riscv64 rv64imafdcv"
     assert key_of(of, EMULATED, provision(of), of.variants[0], (), None).isa == f"riscv64 {of.board.qemu_cpu}"
+
+
+def test_a_cold_cache_that_was_not_proven_is_not_kept(ran: Any, tmp_path: Path) -> None:
+    def loses_one(cache: Path, row: str) -> None:
+        next(iter(sorted(cache.rglob("*.so")))).unlink()
+
+    finished, _ = ran(resolved("cold"), Scripted(loses_one))
+    assert {id_ for id_, _ in states(finished)["inductor-packed/cold"]} == {"cache-artifact"}
+    assert CacheStore(tmp_path / "caches").digests() == [] and not list((tmp_path / "runs").rglob("cache"))
+
+
+def test_a_cold_row_that_is_invalid_for_other_reasons_leaves_its_cache(ran: Any, tmp_path: Path) -> None:
+    class Other(Scripted):
+        def compiles(self, cache: Path, out: Path, row: str) -> Event:
+            return super().compiles(cache, out, row) | {"graphs_before": 8}
+
+    finished, _ = ran(resolved("cold"), Other())
+    assert {id_ for id_, _ in states(finished)["inductor-packed/cold"]} == {"compiled-while-measured"}
+    assert len(CacheStore(tmp_path / "caches").digests()) == 1
+
+
+def test_only_a_process_that_compiles_has_a_cache_that_it_may_write_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: dict[str, Any] = {}
+
+    def run_container(engine: Any, container: Any, *, observe: Any) -> None:
+        mounts = {mount.target: mount for mount in container.mounts}
+        runner = mounts["/rvvbench/runner"].source
+        wrapper = runner / Path(container.env.get("CXX", "/rvvbench/runner/none")).relative_to("/rvvbench/runner")
+        found["last"] = (mounts.get("/rvvbench/cache"), wrapper.is_file() and os.access(wrapper, os.X_OK))
+
+    monkeypatch.setattr(process, "run_container", run_container)
+    of = resolved()
+    place = Place(of, EMULATED, provision(of, sites=dict.fromkeys(VARIANTS, tmp_path)), SimpleNamespace(), PROGRESS)  # type: ignore[arg-type]
+    for variant, cache in zip(of.variants, (None, tmp_path / "cache"), strict=True):
+        spec = {"kind": "one-batch", "run_id": "r"}
+        folder = tmp_path / variant.name
+        process.run_process(place, variant, spec, folder, told=lambda event: None, observe=None, cache=cache)
+        mount, wrapped = found["last"]
+        assert wrapped is variant.compiles
+        assert (mount is None) is (cache is None)
+        assert mount is None or (mount.source, mount.writable) == (cache, True)
