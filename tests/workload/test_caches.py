@@ -51,7 +51,9 @@ def provision(of: Resolved, **changes: Any) -> Provision:
     digest = "sha256:" + "c" * 64
     record = Image(name="runtime", digest=digest, arch="riscv64")
     ref = SimpleNamespace(name="runtime", arch="riscv64", digest=digest)
-    image: Any = SimpleNamespace(ref=ref, packages={"g++": "4:16.1"}, relocked=None, of_record=lambda: record)
+    image: Any = SimpleNamespace(
+        ref=ref, reference="i", packages={"g++": "4:16.1"}, relocked=None, of_record=lambda: record
+    )
     files = {name: (file.sha256, file.size) for name, file in of.model.synthetic.files.items()}
     plugin: Any = SimpleNamespace(version="1", sha256="e" * 64)
     kernels: Any = SimpleNamespace(key="k", sha256="a" * 64, library_sha256="b" * 64, compiler="clang")
