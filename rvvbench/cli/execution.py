@@ -25,6 +25,11 @@ VARIANT = typer.Option(
     [], "--variant", metavar="NAME[,NAME]", help="Variants instead of the manifest's; can be given several times."
 )
 WEIGHTS = typer.Option(None, "--weights", help="hub or synthetic.")
+CACHE = typer.Option(
+    None,
+    "--cache",
+    help="Of variants that compile: cold, warm (what cold left) or both. Default: the manifest's.",
+)
 SETTINGS = typer.Option([], "--set", metavar="KEY=VALUE", help="Override a value of the manifest.")
 MARKDOWN = typer.Option(False, "--markdown", help="Print the table as Markdown.")
 JSON = typer.Option(False, "--json", help="Print the table as JSON.")
@@ -133,14 +138,34 @@ def print_record(record: Record, output: Output) -> None:
         render_terminal(record, out, definitions=output.definitions)
 
 
-def settings_of(settings: list[str], *, weights: str | None, repeat: int | None) -> list[str]:
-    """`--set` options, and what --weights and --repeat stand for."""
+CACHE_STATES = {"cold": "cold", "warm": "warm", "both": "cold, warm"}
+
+
+def settings_of(settings: list[str], *, weights: str | None, repeat: int | None, cache: str | None = None) -> list[str]:
+    """`--set` options, and what --weights, --repeat and --cache stand for. Raises UsageError."""
     options = list(settings)
     if weights is not None:
         options.append(f"weights={weights}")
     if repeat is not None:
         options.append(f"fresh_processes={repeat}")
+    if cache is not None:
+        if cache not in CACHE_STATES:
+            raise UsageError(
+                f"a cache is cold, warm or both, not {cache!r}", where=f"--cache {cache}", mend="e.g. --cache both"
+            )
+        options.append(f"cache_states=[{CACHE_STATES[cache]}]")
     return options
+
+
+def check_cache(cache: str | None, resolved: Resolved) -> None:
+    """Raise UsageError where --cache is given and nothing compiles."""
+    if cache is not None and not any(variant.compiles for variant in resolved.variants):
+        names = ", ".join(variant.name for variant in resolved.variants)
+        raise UsageError(
+            f"--cache is for variants that compile, and none of {names} does",
+            where=f"--cache {cache}",
+            mend="leave it out, or name a variant that compiles, as inductor-packed",
+        )
 
 
 def variant_names(options: list[str]) -> list[str]:

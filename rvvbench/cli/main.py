@@ -12,7 +12,7 @@ from typing import Any
 import typer
 
 from rvvbench import __version__
-from rvvbench.cli import build, doctor, evaluate, image, inventory, kernels, lock, run, serve, show, verify
+from rvvbench.cli import build, cache, doctor, evaluate, image, inventory, kernels, lock, run, serve, show, verify
 from rvvbench.cli.console import err, flush_stdout, print_error
 from rvvbench.errors import EnvironmentLacks, RvvbenchError
 
@@ -55,6 +55,7 @@ app.add_typer(kernels.app, name="kernels")
 app.command("run", epilog="Example: rvvbench run llama-one-batch --target emulated")(run.run)
 app.command("serve", epilog="Example: rvvbench serve --concurrency 1,2 --target emulated")(serve.serve)
 app.add_typer(evaluate.app, name="eval")
+app.add_typer(cache.app, name="cache")
 app.command("verify", epilog="Example: rvvbench verify results/")(verify.verify)
 
 

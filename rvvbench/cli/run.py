@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from rvvbench.cli.execution import (
+    CACHE,
     JSON,
     MARKDOWN,
     SETTINGS,
@@ -13,6 +14,7 @@ from rvvbench.cli.execution import (
     WEIGHTS,
     Order,
     Output,
+    check_cache,
     execute,
     settings_of,
     variant_names,
@@ -27,6 +29,7 @@ def run(
         None, "--repeat", min=1, help="Fresh processes per variant. Default: the manifest's."
     ),
     weights: str | None = WEIGHTS,
+    cache: str | None = CACHE,
     settings: list[str] = SETTINGS,
     markdown: bool = MARKDOWN,
     json_output: bool = JSON,
@@ -37,7 +40,8 @@ def run(
     Exit code 1 when a row is not valid; its reasons stand below the table.
     """
     output = Output(markdown=markdown, json=json_output)
-    options = settings_of(settings, weights=weights, repeat=repeat)
+    options = settings_of(settings, weights=weights, repeat=repeat, cache=cache)
     order = Order("run", experiment, target, tuple(variant_names(variant)), tuple(options))
     resolved, chosen = order.resolved()
+    check_cache(cache, resolved)
     execute(order, output, resolved, chosen)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from rvvbench.cli.execution import (
+    CACHE,
     JSON,
     MARKDOWN,
     SETTINGS,
@@ -13,6 +14,7 @@ from rvvbench.cli.execution import (
     WEIGHTS,
     Order,
     Output,
+    check_cache,
     execute,
     settings_of,
     variant_names,
@@ -48,6 +50,7 @@ def serve(
         None, "--repeat", min=1, help="Fresh servers per variant. Default: the manifest's, for the target."
     ),
     weights: str | None = WEIGHTS,
+    cache: str | None = CACHE,
     settings: list[str] = SETTINGS,
     definitions: bool = typer.Option(
         False, "--definitions", help="Also print the figures as SGLang, vLLM, guidellm and MLPerf define them."
@@ -65,7 +68,7 @@ def serve(
     Start-up is not part of any latency. Exit code 1 when a row is not valid; its reasons stand below the table.
     """
     output = Output(markdown=markdown, json=json_output, definitions=definitions or cross_check)
-    options = settings_of(settings, weights=weights, repeat=repeat)
+    options = settings_of(settings, weights=weights, repeat=repeat, cache=cache)
     options += loads_settings(concurrency, rate, arrivals)
     if requests is None and cross_check:
         requests = CROSS_CHECK_REQUESTS
@@ -75,6 +78,7 @@ def serve(
         options += [f"workload.cross_check={{requests: {requests}}}", "workload.server.skip_tokenizer_init=false"]
     order = Order("serve", experiment, target, tuple(variant_names(variant)), tuple(options))
     resolved, chosen = order.resolved()
+    check_cache(cache, resolved)
     if not isinstance(resolved.experiment.workload, Serving):
         raise UsageError(
             f"{experiment} starts no server: its workload is {resolved.experiment.workload.kind}",

@@ -25,6 +25,7 @@ from rvvbench.manifest.resolve import Resolved, commit_of, resolve
 from rvvbench.manifest.routing import Route, allowed_routes, predicted_routes
 from rvvbench.manifest.shapes import packed_bytes, projection_shapes
 from rvvbench.manifest.task_routing import at_any_rows
+from rvvbench.record.way import way
 
 if TYPE_CHECKING:
     from rvvbench.record.schema import Record
@@ -172,6 +173,7 @@ def _routing(resolved: Resolved, variant: Variant) -> Iterator[dict[str, Any]]:
         for r in table:
             m = None if isinstance(workload, Eval) else r.m
             line = {"projection": r.projection, "m": m, "path": r.path, "calls": r.calls, "reason": r.reason}
+            line |= {} if r.bucket is None else {"bucket": r.bucket}
             yield {"load": name, **line} if name else line
 
 
@@ -202,7 +204,7 @@ def _print(resolved: Resolved) -> None:
     shapes.add_row("[bold]all[/]", "", "", "", "", f"[bold]{data['packed_bytes']:,}[/]")
     out.print(shapes)
     for one in resolved.variants:
-        if one.projections:
+        if one.projections or one.packed_weight_mode == "explicit":
             packed_weights.show(one.name, packing(model.config, one))
     for variant, routes in data["routing"].items():
         out.rule(f"routing of {variant}", align="left")
@@ -213,6 +215,7 @@ def _print(resolved: Resolved) -> None:
         for route in routes:
             cells = {
                 **route,
+                "path": way(route["path"], route.get("bucket")),
                 "M": "any" if route["m"] is None else route["m"],
                 "calls": "any" if route["calls"] is None else route["calls"],
             }

@@ -41,7 +41,7 @@ def verify(
             )
             continue
         found = [{"id": f.id, "where": f.where, "text": f.text} for f in findings_of(record)]
-        found += list(_observations(record))
+        found += [*_observations(record), *_caches(record)]
         reports.append(
             {
                 "record": str(path),
@@ -78,6 +78,21 @@ def _observations(record: Record) -> Iterator[dict[str, str]]:
                 for text in found:
                     where = f"row {row.name}, process {process.index}, observation"
                     yield {"id": "observation", "where": where, "text": text}
+
+
+def _caches(record: Record) -> Iterator[dict[str, str]]:
+    """What is still here of the caches, against what the record says. Here, because records know no caches."""
+    from rvvbench.cache.recheck import differences
+    from rvvbench.cache.store import CacheStore
+
+    store = CacheStore(project.state_dir() / "caches")
+    for row in record.rows:
+        for process in row.processes:
+            if process.cache is None:
+                continue
+            own = f"{row.variant}/{row.cache_state}"
+            for text in differences(process.cache, record.run_id, own, process.index, store):
+                yield {"id": "cache", "where": f"row {row.name}, process {process.index}, cache", "text": text}
 
 
 def _paths(refs: list[str], store: RecordStore) -> list[Path]:

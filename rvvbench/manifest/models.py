@@ -27,7 +27,9 @@ Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
 Arch = Literal["riscv64", "amd64", "arm64"]
 TargetKind = Literal["board", "emulated", "host"]
 WeightsKind = Literal["hub", "synthetic"]
-CacheState = Literal["none", "artifact-cold", "artifact-warm"]
+CacheState = Literal["none", "cold", "warm"]
+COMPILED_STATES: tuple[CacheState, ...] = ("cold", "warm")
+"""Of what compiles: cold begins with no cache, warm with what a recorded cold process made."""
 Projection = Literal["qkv_proj", "o_proj", "gate_up_proj", "down_proj", "lm_head"]
 LAYER_PROJECTIONS: tuple[Projection, ...] = ("qkv_proj", "o_proj", "gate_up_proj", "down_proj")
 """Those that every layer has, in the order in which it computes them; a model has one `lm_head`."""
@@ -243,7 +245,10 @@ class Timeouts(Strict):
 
 
 class Experiment(Strict):
-    """A named manifest: workload + model + stack + variants + cache states + repeats."""
+    """A named manifest: workload + model + stack + variants + cache states + repeats.
+
+    `cache_states` are those of variants that compile; a variant that does not has none.
+    """
 
     schema_: Literal["rvvbench/experiment/1"] = Field(alias="schema")
     name: Name
@@ -479,6 +484,10 @@ class Variant(Strict):
     not quantised, and packed as in `linear: packed` where `projections` has it. `elementwise` are norms, gated
     activations and rotary embeddings. `packed_budget_percent` bounds the packed weights, to this share of their bytes;
     what does not fit is computed from the row-major weight (`manifest/packing.py`).
+
+    `compile` regional: TorchInductor compiles the projections, each by itself, from packed weights
+    (`packed_weight_mode` explicit) or row-major ones (off), with `small_batch` for 2 to 15 rows too
+    (`manifest/regional.py`).
     """
 
     schema_: Literal["rvvbench/variant/1"] = Field(alias="schema")
@@ -491,13 +500,21 @@ class Variant(Strict):
     kv_cache_dtype: Literal["auto", "int8"] = "auto"
     packed_budget_percent: int | None = Field(default=None, ge=0, le=100)
     accuracy: Accuracy | None = None
-    compile: Literal["none"] = "none"
+    compile: Literal["none", "regional"] = "none"
+    packed_weight_mode: Literal["explicit", "off"] | None = None
+    small_batch: bool | None = None
     server_args: dict[str, Any] = Field(default_factory=dict)
 
     @property
     def uses_kernels(self) -> bool:
         """Whether our kernel library must be loaded and attested."""
-        return self.linear != "torch" or self.attention_backend == "rvv" or self.elementwise == "kernels"
+        others = self.attention_backend == "rvv" or self.elementwise == "kernels"
+        return self.linear != "torch" or others or self.packed_weight_mode == "explicit"
+
+    @property
+    def compiles(self) -> bool:
+        """Whether a process of it compiles, and so has a cache."""
+        return self.compile != "none"
 
     @field_validator("server_args")
     @classmethod
@@ -526,4 +543,17 @@ class Variant(Strict):
         if self.packed_budget_percent is not None and self.linear != "packed":
             message = "a budget of packed weights needs `linear: packed`"
             raise misplaced(("packed_budget_percent",), message, self.packed_budget_percent)
+        return self
+
+    @model_validator(mode="after")
+    def _says_how_it_compiles(self) -> Variant:
+        for name in ("packed_weight_mode", "small_batch"):
+            value = getattr(self, name)
+            if self.compiles and value is None:
+                raise misplaced((name,), f"`compile: {self.compile}` needs it", value)
+            if not self.compiles and value is not None:
+                raise misplaced((name,), "goes with `compile: regional`, and only with it", value)
+        if self.compiles and self.linear != "torch":
+            message = "regions are of the linears that are left to torch: `linear: torch`"
+            raise misplaced(("linear",), message, self.linear)
         return self

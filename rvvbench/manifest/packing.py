@@ -55,7 +55,7 @@ class Packing:
 
 
 def modules(config: Mapping[str, Any], variant: Variant) -> tuple[Module, ...]:
-    """The modules that `variant` lists, in the order of packing. Those that it computes in W8A8 are INT8."""
+    """The modules that `variant` packs if they fit, in the order of packing. Those computed in W8A8 are INT8."""
     shapes = {shape.projection: shape for shape in projection_shapes(config)}
     places: list[tuple[Projection, int | None]] = [
         (projection, layer) for layer in range(shapes["qkv_proj"].count) for projection in LAYER_PROJECTIONS
@@ -65,7 +65,11 @@ def modules(config: Mapping[str, Any], variant: Variant) -> tuple[Module, ...]:
         projection: shapes[projection].module_bytes(INT8_BYTES if computes_in_int8(variant, projection) else BF16_BYTES)
         for projection in PROJECTIONS
     }
-    return tuple(Module(name, layer, sizes[name]) for name, layer in places if name in variant.projections)
+    listed = variant.projections
+    if variant.packed_weight_mode == "explicit":
+        # Regions are of linears without a bias, and what no region reads is not packed.
+        listed = [projection for projection in PROJECTIONS if not shapes[projection].bias]
+    return tuple(Module(name, layer, sizes[name]) for name, layer in places if name in listed)
 
 
 def computes_in_int8(variant: Variant, projection: Projection) -> bool:

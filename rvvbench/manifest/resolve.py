@@ -10,7 +10,9 @@ from rvvbench.errors import ManifestError, UsageError
 from rvvbench.manifest.load import load_document, load_manifest, set_values, validated
 from rvvbench.manifest.lock import LockFile, load_lock
 from rvvbench.manifest.models import (
+    COMPILED_STATES,
     Board,
+    CacheState,
     Dataset,
     Eval,
     Experiment,
@@ -40,6 +42,12 @@ class Resolved:
     stack_document: Document
     dataset: Dataset | None = None
     dataset_document: Document | None = None
+
+    def cache_states(self, variant: Variant) -> tuple[CacheState, ...]:
+        """The states that `variant` has rows of, cold before warm: a warm process takes what a cold one made."""
+        if not variant.compiles:
+            return ("none",)
+        return tuple(state for state in COMPILED_STATES if state in self.experiment.cache_states)
 
     def plain(self) -> dict[str, Any]:
         """The resolved manifest as JSON data: what identity and record are made of."""
@@ -232,15 +240,21 @@ def _check_target(resolved: Resolved) -> None:
 
 
 def _check_cache_states(resolved: Resolved) -> None:
-    """Caches are the compiler's: a row that compiles nothing has none, and would be measured as if nothing was said."""
-    eager = [variant.name for variant in resolved.variants if variant.compile == "none"]
+    """Caches are the compiler's: a variant that compiles has one, cold or warm, and every other has none."""
+    compiling = [variant.name for variant in resolved.variants if variant.compiles]
     for index, state in enumerate(resolved.experiment.cache_states):
-        if state != "none" and eager:
+        if state == "none" and compiling:
             raise ManifestError(
-                f"the cache state {state!r} is for variants that compile, but {', '.join(eager)} says `compile: none`",
+                f"the cache state 'none' is for variants that compile nothing, but {', '.join(compiling)} does",
                 where=resolved.experiment_document.where(("cache_states", index)),
-                mend="write `cache_states: [none]`",
+                mend="--cache cold, --cache warm or --cache both; or `cache_states: [cold, warm]` in the manifest",
             )
+    if compiling and isinstance(resolved.experiment.workload, Eval):
+        raise ManifestError(
+            f"a task's prompts are of any length, so that nobody can say which artifacts {', '.join(compiling)} takes",
+            where=resolved.experiment_document.where(("variants",)),
+            mend="choose variants that compile nothing",
+        )
 
 
 def _check_lengths(resolved: Resolved) -> None:

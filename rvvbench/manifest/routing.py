@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from rvvbench.manifest.models import LAYER_PROJECTIONS, PROJECTIONS, OneBatch, Projection, Serving, Variant
 from rvvbench.manifest.packing import Packing, computes_in_int8, packing
-from rvvbench.manifest.shapes import Layers, layers_of
+from rvvbench.manifest.regional import PATHS, Artifact, artifact, mode_of, region
+from rvvbench.manifest.shapes import Layers, ProjectionShape, layers_of, projection_shapes
 
 Operator = Literal["decode_attention", "extend_attention", "norm", "gated_activation", "rotary_embedding"]
 LINES: tuple[Projection | Operator, ...] = (*PROJECTIONS, *get_args(Operator))
-Path = Literal["torch", "packed", "row_major", "w8a8", "kernels"]
-Taken = tuple[Path, str]
-"""A path, and why it is taken."""
+Path = Literal["torch", "packed", "row_major", "w8a8", "kernels", "inductor_packed", "inductor_row_major"]
+Taken = tuple[Path, str, int | None]
+"""A path, why it is taken, and the rows of the artifact where one computes it."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class Route:
 
     `calls` is None where they depend on which request arrives when; then the route is one that may be taken, and
     `modules` is how many modules of the model take it in each pass with such rows: None where passes differ in that.
+    `bucket`: the rows of the compiled artifact that computes it, None where nothing compiled does.
     """
 
     projection: Projection | Operator
@@ -32,6 +34,7 @@ class Route:
     calls: int | None
     reason: str
     modules: int | None = None
+    bucket: int | None = None
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ def predicted_routes(config: Mapping[str, Any], variant: Variant, workload: OneB
     for one, count in passes(workload).items():
         for key, times in taken.calls_of(one).items():
             calls[key] += times * count
-    return [Route(*key[:3], times, key[3]) for key, times in sorted(calls.items(), key=_place)]
+    return [Route(*key[:3], times, key[3], bucket=key[4]) for key, times in sorted(calls.items(), key=_place)]
 
 
 def allowed_routes(config: Mapping[str, Any], variant: Variant, workload: Serving, in_flight: int) -> list[Route]:
@@ -78,17 +81,28 @@ def allowed_routes(config: Mapping[str, Any], variant: Variant, workload: Servin
         for key, count in taken.calls_of(one).items():
             times.setdefault(key, set()).add(count)
     return [
-        Route(*key[:3], None, key[3], modules=None if key[0] == "norm" else counts.pop())
+        Route(*key[:3], None, key[3], modules=None if key[0] == "norm" else counts.pop(), bucket=key[4])
         for key, counts in sorted(times.items(), key=_place)
     ]
 
 
-_Key = tuple[Projection | Operator, int, Path, str]
-"""Projection or operator, rows, path, reason."""
+def artifacts_of(config: Mapping[str, Any], variant: Variant, routes: Iterable[Route]) -> tuple[Artifact, ...]:
+    """The compiled artifacts that `routes` take, by projection and bucket."""
+    shapes = {shape.projection: shape for shape in projection_shapes(config)}
+    taken = {(route.projection, route.bucket) for route in routes}
+    return tuple(
+        artifact(shapes[name], bucket, variant)
+        for name in PROJECTIONS
+        for bucket in sorted(bucket for place, bucket in taken if place == name and bucket is not None)
+    )
+
+
+_Key = tuple[Projection | Operator, int, Path, str, int | None]
+"""Projection or operator, rows, path, reason, rows of the artifact."""
 
 
 def _place(item: tuple[_Key, object]) -> tuple[int, int, str]:
-    projection, m, path, _ = item[0]
+    projection, m, path = item[0][:3]
     return LINES.index(projection), m, path
 
 
@@ -98,6 +112,7 @@ class _Model:
     def __init__(self, config: Mapping[str, Any], variant: Variant) -> None:
         self.layers: Layers = layers_of(config)
         self.variant = variant
+        self.shapes: dict[Projection, ProjectionShape] = {s.projection: s for s in projection_shapes(config)}
         packed = packing(config, variant)
         self.linears = {name: self._linear(name, packed) for name in PROJECTIONS}
 
@@ -105,14 +120,23 @@ class _Model:
         """How many modules of a projection take each path."""
         count = self.layers.count if projection in LAYER_PROJECTIONS else 1
         if projection not in self.variant.projections:
-            return Counter({("torch", "the variant leaves it to torch"): count})
+            return Counter({("torch", "the variant leaves it to torch", None): count})
         if computes_in_int8(self.variant, projection):
-            return Counter({("w8a8", "quantised in the checkpoint"): count})
+            return Counter({("w8a8", "quantised in the checkpoint", None): count})
         why = "packed by the variant" if packed.budget_bytes is None else "fits into the budget"
         found: Counter[Taken] = Counter()
-        found["packed", why] = sum(module.projection == projection for module in packed.packed)
-        found["row_major", "does not fit into the budget"] = count - found["packed", why]
+        fitting = sum(module.projection == projection for module in packed.packed)
+        found["packed", why, None] = fitting
+        found["row_major", "does not fit into the budget", None] = count - fitting
         return +found
+
+    def _taken(self, projection: Projection, m: int) -> Counter[Taken]:
+        """How many modules of a projection take each path with `m` rows."""
+        if not self.variant.compiles:
+            return self.linears[projection]
+        found = region(self.shapes[projection], m, self.variant)
+        path: Path = "torch" if found.bucket is None else PATHS[mode_of(self.variant)]
+        return Counter({(path, found.reason, found.bucket): self.shapes[projection].count})
 
     def calls_of(self, one: Pass) -> Counter[_Key]:
         """The calls of one forward pass.
@@ -122,10 +146,10 @@ class _Model:
         norm more.
         """
         calls: Counter[_Key] = Counter()
-        for projection, taken in self.linears.items():
+        for projection in PROJECTIONS:
             m = one.sequences if projection == "lm_head" else one.tokens
-            for (path, reason), count in taken.items():
-                calls[projection, m, path, reason] += count
+            for (path, reason, bucket), count in self._taken(projection, m).items():
+                calls[projection, m, path, reason, bucket] += count
         layers = self.layers.count
         attention: Operator = "decode_attention" if one.decodes else "extend_attention"
         calls[attention, one.tokens, *self._attention] += layers
@@ -140,9 +164,9 @@ class _Model:
     @property
     def _attention(self) -> Taken:
         ours = self.variant.attention_backend == "rvv"
-        return ("kernels", "attention backend rvv") if ours else ("torch", "attention backend torch_native")
+        return ("kernels", "attention backend rvv", None) if ours else ("torch", "attention backend torch_native", None)
 
     @property
     def _elementwise(self) -> Taken:
         ours = self.variant.elementwise == "kernels"
-        return ("kernels", "elementwise kernels") if ours else ("torch", "the variant leaves it to torch")
+        return ("kernels", "elementwise kernels", None) if ours else ("torch", "the variant leaves it to torch", None)

@@ -8,7 +8,11 @@ HARNESS_ARGS = frozenset(
         "base_gpu_id",
         "chunked_prefill_size",
         "context_length",
+        "cpu_compile_mode",
+        "cpu_rvv_elementwise",
         "cpu_rvv_memory_budget_mib",
+        "cpu_rvv_packed_weight_mode",
+        "cpu_rvv_small_batch",
         "custom_weight_loader",
         "data_parallel_size",
         "dcp_size",
@@ -21,6 +25,7 @@ HARNESS_ARGS = frozenset(
         "download_dir",
         "dp_size",
         "dtype",
+        "enable_cpu_rvv_inductor",
         "enable_fp32_lm_head",
         "enable_lora",
         "enable_multimodal",
@@ -84,7 +89,7 @@ HARNESS_PREFIXES = (
     "remote_instance_",
     "speculative_",
 )
-"""Fields of SGLang's ServerArgs (0.5.15, their longer spellings, and the one that our plugin adds) that other keys of a
+"""Fields of SGLang's ServerArgs (0.5.15, their longer spellings, and those that our plugin adds) that other keys of a
 manifest declare, or that give a run other weights, other arithmetic, or another place. What sizes pools or schedules
 stays a variant's own."""
 

@@ -1,4 +1,4 @@
-"""Our Python packages as wheels: the SGLang plugin and `rvv_inductor`, from their folders in `kernels/python`."""
+"""Our packages of Python as wheels: the SGLang plugin, `kernels/python/sglang_rvv`, and `rvv_inductor` beside it."""
 
 from __future__ import annotations
 
@@ -23,19 +23,18 @@ class PluginWheel:
 
 def plugin_content(source: Path) -> WheelContent:
     """Name, version and entry points from `pyproject.toml`; files from `src/`, everything that is no byte-code, and
-    those that hatch's table `force-include` takes from elsewhere.
+    those that hatchling is told to include from elsewhere (`force-include`: path from the source -> path in the wheel).
     """
-    document = tomllib.loads((source / "pyproject.toml").read_text(encoding="utf-8"))
-    table = document["project"]
+    told = tomllib.loads((source / "pyproject.toml").read_text(encoding="utf-8"))
+    table = told["project"]
+    wheel = told.get("tool", {}).get("hatch", {}).get("build", {}).get("targets", {}).get("wheel", {})
     base = source / "src"
     files = {
         path.relative_to(base).as_posix(): path.read_bytes()
         for path in sorted(base.rglob("*"))
         if path.is_file() and "__pycache__" not in path.parts and not path.name.endswith(".egg-info")
     }
-    wheel = document.get("tool", {}).get("hatch", {}).get("build", {}).get("targets", {}).get("wheel", {})
-    for origin, name in wheel.get("force-include", {}).items():
-        files[name] = (source / origin).read_bytes()
+    files |= {str(place): (source / path).read_bytes() for path, place in wheel.get("force-include", {}).items()}
     return WheelContent(
         name=str(table["name"]).replace("-", "_"),
         version=str(table["version"]),

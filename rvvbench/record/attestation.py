@@ -15,6 +15,7 @@ from rvvbench.record.events import named
 from rvvbench.record.operators import PACKED_LINEAR_OP, served
 from rvvbench.record.schema import Expected
 from rvvbench.record.timeline import NotMeasuredError, is_count
+from rvvbench.record.way import way
 
 Found = Iterator[tuple[str, str]]
 """Pairs of a reason's id and its text."""
@@ -22,7 +23,7 @@ Found = Iterator[tuple[str, str]]
 Event = Mapping[str, Any]
 Attestation = Event
 Route = tuple[str, int, str]
-"""Projection, rows (M), path."""
+"""Projection, rows (M), and the way (`Route.way`)."""
 
 
 def kernel_reasons(expected: Expected, attestation: Attestation) -> Found:
@@ -100,7 +101,7 @@ def routed(attestation: Attestation) -> Counter[Route]:
         fields = [line.get(key) for key in ("projection", "m", "path", "calls")] if isinstance(line, dict) else [None]
         match fields:
             case [str(projection), int(m), str(path), int(count)] if is_count(m) and m and is_count(count):
-                calls[projection, m, path] += count
+                calls[projection, m, way(path, line["bucket"] if line and "bucket" in line else None)] += count
             case _:
                 raise NotMeasuredError("an attestation has no routing table that can be read")
     return calls
@@ -195,11 +196,11 @@ def _count(line: Attestation) -> int:
 
 
 def _table(lines: Sequence[Attestation]) -> defaultdict[tuple[str, str], Counter[str]]:
-    """Calls by path, by (projection, M) as texts: what was observed may hold anything."""
+    """Calls by way, by (projection, M) as texts: what was observed may hold anything."""
     table: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for line in lines:
         place = str(line.get("projection")), str(line.get("m"))
-        table[place][str(line.get("path"))] += _count(line)
+        table[place][way(str(line.get("path")), line.get("bucket"))] += _count(line)
     return table
 
 

@@ -30,12 +30,13 @@ from rvvbench.record.validity import assess_processes
 @dataclass(frozen=True)
 class Ran:
     """What one fresh process left behind; `container_exit_code` where the engine saw the container end, `observation`
-    (`rvvbench/observation/1`) where the machine was watched.
+    (`rvvbench/observation/1`) where the machine was watched, `cache` (`rvvbench/cache-proof/1`) where it had one.
     """
 
     read: EventsRead
     container_exit_code: int | None = None
     observation: Mapping[str, Any] | None = None
+    cache: Mapping[str, Any] | None = None
 
 
 def build_process(index: int, ran: Ran, expected: Expected) -> Process:
@@ -52,6 +53,7 @@ def build_process(index: int, ran: Ran, expected: Expected) -> Process:
         container_exit_code=ran.container_exit_code,
         figures=derive(events, expected),
         observation=None if ran.observation is None else dict(ran.observation),
+        cache=None if ran.cache is None else dict(ran.cache),
     )
 
 

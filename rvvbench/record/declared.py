@@ -10,6 +10,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any
 
+from rvvbench.record.declared_caches import (
+    COMPILE_ARGS,
+    COMPILE_VARIABLES,
+    caches_come_from,
+    compile_args,
+    states_of,
+)
 from rvvbench.record.declared_loads import loads_declared, routing_of_load
 from rvvbench.record.declared_routes import ops_declared, routes_declared
 from rvvbench.record.declared_task import heading_of_task, length, task_declared
@@ -20,6 +27,7 @@ from rvvbench.record.plain_manifest import ABSENT, HEAD, Pair, at, packed_projec
 from rvvbench.record.plain_model import (
     MIB,
     NotDeclaredError,
+    compiles,
     describes_operators,
     packed_of,
     plain_model,
@@ -49,14 +57,30 @@ def disagreements(record: Record) -> Iterator[Finding]:
     if record.heading.workload == "eval":
         yield from task_declared(record, variants)
     states = at(record.manifest, "experiment", "cache_states")
+    yield from _of_all_states(record, variants)
+    yield from caches_come_from(record)
     for row in record.rows:
         where = f"row {row.name}"
-        if not isinstance(states, list) or row.cache_state not in states:
-            yield Finding("declared", where, f"the cache state is {row.cache_state}; the manifest has {states}")
+        declared_states = states_of(variants.get(row.variant, {}), states)
+        if row.cache_state not in declared_states:
+            yield Finding(
+                "declared", where, f"the cache state is {row.cache_state}; the manifest has {declared_states}"
+            )
         for field, stored, source, declared in _expected(record, row, variants.get(row.variant, {})):
             yield from _compared("expected", f"{where}, expected.{field}", stored, source, declared)
         yield from _proves_something(where, row.expected)
         yield from _computed(record, row, variants.get(row.variant, {}))
+
+
+def _of_all_states(record: Record, variants: dict[str, dict[str, Any]]) -> Iterator[Finding]:
+    """Every variant with a row has one in each of its cache states."""
+    states = at(record.manifest, "experiment", "cache_states")
+    there = {(row.variant, row.cache_state) for row in record.rows}
+    rows = {name for name, _ in there}
+    for name, variant in variants.items():
+        for state in states_of(variant, states):
+            if name in rows and (name, state) not in there:
+                yield Finding("declared", "rows", f"there is no row of {name}/{state}, which the manifest has")
 
 
 def _heading(record: Record) -> Iterator[Pair]:
@@ -145,6 +169,7 @@ def _expected(record: Record, row: Row, variant: dict[str, Any]) -> Iterator[Pai
     if expected.load is not None:
         layers = at(manifest, "model", "config", "num_hidden_layers")
         yield "load.layers", expected.load.layers, "the model's num_hidden_layers", layers
+    yield "compiles", expected.compiles, "the variant's compile", compiles(variant)
     limits = None if expected.accuracy is None else expected.accuracy.model_dump()
     yield "accuracy", limits, "the variant's accuracy", variant.get("accuracy")
     given = expected.server_args
@@ -157,6 +182,9 @@ def _expected(record: Record, row: Row, variant: dict[str, Any]) -> Iterator[Pai
     yield "server_args.kv_cache_dtype", cache, "the variant's", "int8" if int8 else ABSENT
     quantised = given.get("quantization", ABSENT)
     yield "server_args.quantization", quantised, "the variant's linear", "w8a8_int8" if w8a8 else ABSENT
+    asked = compile_args(variant)
+    for name in COMPILE_ARGS:
+        yield f"server_args.{name}", given.get(name, ABSENT), "the variant's compile", asked.get(name, ABSENT)
     server = at(experiment, "workload", "server") if expected.load else {}
     own = variant.get("server_args")
     for name, value in own.items() if isinstance(own, dict) else ():
@@ -205,6 +233,7 @@ def _computed(record: Record, row: Row, variant: dict[str, Any]) -> Iterator[Fin
         "SGLANG_RVV_PROJECTIONS": ",".join(map(str, projections)) if isinstance(projections, list) else ABSENT,
         "SGLANG_RVV_ELEMENTWISE": variant.get("elementwise"),
     }
+    switches |= dict.fromkeys(COMPILE_VARIABLES, ABSENT) | (COMPILE_VARIABLES if compiles(variant) else {})
     seen = {name: expected.environment.get(name, ABSENT) for name in switches}
     yield from _compared("expected", f"{where}.environment", seen, "the variant", switches)
 

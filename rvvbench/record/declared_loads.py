@@ -8,6 +8,7 @@ from itertools import product
 from typing import Any
 
 from rvvbench.record.attestation import named_of
+from rvvbench.record.declared_caches import states_of
 from rvvbench.record.finding import Finding
 from rvvbench.record.identity import canonical_json
 from rvvbench.record.plain_manifest import HEAD, at, packed_projections
@@ -25,8 +26,9 @@ def loads_declared(record: Record, variants: dict[str, dict[str, Any]]) -> Itera
         declared.append(("open", None, at(one, "arrivals"), at(one, "rate_per_s")))
     states = at(record.manifest, "experiment", "cache_states")
     wanted = [
-        canonical_json([variant, state, *load])
-        for variant, state, load in product(variants, states if isinstance(states, list) else [], declared)
+        canonical_json([name, state, *load])
+        for name, variant in variants.items()
+        for state, load in product(states_of(variant, states), declared)
     ]
     for row in record.rows:
         load = row.expected.load

@@ -16,7 +16,7 @@ from rvvbench.record.plain_model import PlainModel, Variant, calls_of_pass
 from rvvbench.record.schema import Expected
 
 Place = tuple[str, int, str]
-"""Projection or operator, rows, path."""
+"""Projection or operator, rows, way (`Route.way`)."""
 
 
 def routes_declared(where: str, expected: Expected, model: PlainModel, variant: Variant) -> Iterator[Finding]:
@@ -34,7 +34,7 @@ def routes_declared(where: str, expected: Expected, model: PlainModel, variant: 
         declared = {place: modules for place, modules in declared.items() if place[1] == fewest[place[0], place[2]]}
     stored: dict[Place, tuple[int | None, int | None]] = {}
     for route in expected.routing:
-        place = (route.projection, route.m, route.path)
+        place = (route.projection, route.m, route.way)
         if place in stored:
             yield Finding("expected", where, f"{_said(place)} stands twice")
         stored[place] = (route.calls, route.modules)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rvvbench.record import metrics
+from rvvbench.record.compile_figure import COMPILE, COMPILE_DEFINITIONS, compile_figure
 from rvvbench.record.metrics import Definition, figure
 from rvvbench.record.request_timeline import requests
 from rvvbench.record.schema import Expected, Figure
@@ -21,6 +22,7 @@ ALL_DEFINITIONS: Mapping[str, Definition] = {
     **SERVING_DEFINITIONS,
     **SERVER_DEFINITIONS,
     **TASK_DEFINITIONS,
+    **COMPILE_DEFINITIONS,
 }
 """Every definition that a row's figure can have, by id."""
 
@@ -29,11 +31,14 @@ def names(expected: Expected) -> tuple[str, ...]:
     """The keys of the figures of a row that expects this."""
     if expected.task is not None:
         return TASK_NAMES
-    return metrics.NAMES if expected.load is None else SERVING_NAMES
+    found = metrics.NAMES if expected.load is None else SERVING_NAMES
+    return (*found, COMPILE.name) if expected.compiles else found
 
 
 def definition_of(name: str, expected: Expected) -> Definition:
     """The definition that the figure `name` has in such a row. Raises KeyError for an unknown name."""
+    if name == COMPILE.name:
+        return metrics.twin(COMPILE) if expected.emulated else COMPILE
     if expected.load is None:
         return metrics.definition_of(name, emulated=expected.emulated)
     for answered, _ in ANSWER_FIGURES if expected.task is not None else ():
@@ -47,6 +52,13 @@ def definition_of(name: str, expected: Expected) -> Definition:
 
 def derive(events: Events, expected: Expected) -> dict[str, Figure]:
     """Every figure that one process gives to such a row. What the events do not hold is null with the reason."""
+    found = _derive(events, expected)
+    if expected.compiles:
+        found[COMPILE.name] = compile_figure(events, emulated=expected.emulated)
+    return found
+
+
+def _derive(events: Events, expected: Expected) -> dict[str, Figure]:
     if expected.load is None:
         return metrics.derive_process(events, emulated=expected.emulated)
     if expected.task is not None:

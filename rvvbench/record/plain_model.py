@@ -11,6 +11,7 @@ from typing import Any
 
 from rvvbench.record.operators import NORM
 from rvvbench.record.plain_manifest import HEAD
+from rvvbench.record.way import way
 
 Variant = Mapping[str, Any]
 """A variant of a manifest."""
@@ -27,11 +28,14 @@ class NotDeclaredError(Exception):
 
 @dataclass(frozen=True)
 class PlainModel:
-    """A decoder: its layers, the heads of each, and [N, K] of its linears. `qk_norm_heads`: see `ExpectedLoad`."""
+    """A decoder: its layers, the heads of each, and [N, K] of its linears. `qk_norm_heads`: see `ExpectedLoad`.
+    `biased`: the linears that have a bias.
+    """
 
     layers: int
     qk_norm_heads: tuple[int, ...]
     sizes: Mapping[str, tuple[int, int]]
+    biased: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,8 @@ def plain_model(config: Any) -> PlainModel:
         HEAD: (_count(config, "vocab_size"), hidden),
     }
     qk_norms = config.get("architectures") == ["Qwen3ForCausalLM"]
-    return PlainModel(_count(config, "num_hidden_layers"), (heads, kv_heads) if qk_norms else (), sizes)
+    qk_norm_heads = (heads, kv_heads) if qk_norms else ()
+    return PlainModel(_count(config, "num_hidden_layers"), qk_norm_heads, sizes, _biased(config))
 
 
 def describes_operators(variant: Variant) -> bool:
@@ -74,7 +79,7 @@ def describes_operators(variant: Variant) -> bool:
 
 def uses_kernels(variant: Variant) -> bool:
     """Whether a part of the variant is computed by our kernels."""
-    ours = (variant.get("attention_backend") == "rvv", variant.get("elementwise") == "kernels")
+    ours = (variant.get("attention_backend") == "rvv", variant.get("elementwise") == "kernels", _packs_regions(variant))
     return variant.get("linear") in ("packed", "w8a8") or any(ours)
 
 
@@ -83,7 +88,7 @@ def packed_of(model: PlainModel, variant: Variant) -> Packed:
 
     Raises NotDeclaredError.
     """
-    listed = _listed(variant)
+    listed = _listed(model, variant)
     order = [name for _ in range(model.layers) for name in LAYER_PROJECTIONS if name in listed]
     order += [HEAD] if HEAD in listed else []
     sizes = {name: _packed_bytes(model, variant, name) for name in listed}
@@ -110,8 +115,11 @@ def calls_of_pass(
     """
     calls: Counter[tuple[str, int, str]] = Counter()
     for name, paths in _paths(model, variant).items():
+        m = sequences if name == HEAD else tokens
+        if compiles(variant):
+            paths = Counter({compiled_way(model, variant, name, m): paths.total()})
         for path, modules in paths.items():
-            calls[name, sequences if name == HEAD else tokens, path] += modules
+            calls[name, m, path] += modules
     attention = "kernels" if variant.get("attention_backend") == "rvv" else "torch"
     others = "kernels" if variant.get("elementwise") == "kernels" else "torch"
     calls["decode_attention" if decodes else "extend_attention", tokens, attention] += model.layers
@@ -123,13 +131,50 @@ def calls_of_pass(
     return calls
 
 
+def compiles(variant: Variant) -> bool:
+    """Whether the variant's linears are compiled; manifests of before say nothing else than that nothing is."""
+    return variant.get("compile") == "regional"
+
+
+def compiled_way(model: PlainModel, variant: Variant, name: str, m: int) -> str:
+    """The way (`Route.way`) of `m` rows of a linear: the least power of two that holds them, or torch's own linear."""
+    small = variant.get("small_batch") is True
+    bucket = max(1 if small else 16, 1 << (m - 1).bit_length())
+    n, k = model.sizes[name]
+    left_to_torch = (
+        name in model.biased,
+        bucket > 128,
+        name == HEAD and m > 15,
+        1 < m < 16 and not small,
+        not _packs_regions(variant) and (min(n, k) < 1024 or bucket * n * k < 10**6),
+    )
+    if any(left_to_torch):
+        return "torch"
+    return way("inductor_packed" if _packs_regions(variant) else "inductor_row_major", bucket)
+
+
+def _packs_regions(variant: Variant) -> bool:
+    return compiles(variant) and variant.get("packed_weight_mode") == "explicit"
+
+
+def _biased(config: Mapping[str, Any]) -> frozenset[str]:
+    kind, attention = config.get("architectures"), bool(config.get("attention_bias"))
+    found = {
+        "qkv_proj": attention or kind == ["Qwen2ForCausalLM"],
+        "o_proj": attention and kind == ["LlamaForCausalLM"],
+        "gate_up_proj": bool(config.get("mlp_bias")),
+        "down_proj": bool(config.get("mlp_bias")),
+    }
+    return frozenset(name for name, biased in found.items() if biased)
+
+
 def _paths(model: PlainModel, variant: Variant) -> dict[str, Counter[str]]:
     """By projection, how many of its modules take which path."""
-    packed, listed = packed_of(model, variant), _listed(variant)
+    packed, listed = packed_of(model, variant), _listed(model, variant)
     paths: dict[str, Counter[str]] = {}
     for name in model.sizes:
         modules = 1 if name == HEAD else model.layers
-        if name not in listed:
+        if name not in listed or compiles(variant):
             paths[name] = Counter({"torch": modules})
         elif variant.get("linear") == "w8a8" and name != HEAD:
             paths[name] = Counter({"w8a8": modules})
@@ -138,7 +183,9 @@ def _paths(model: PlainModel, variant: Variant) -> dict[str, Counter[str]]:
     return paths
 
 
-def _listed(variant: Variant) -> list[str]:
+def _listed(model: PlainModel, variant: Variant) -> list[str]:
+    if _packs_regions(variant):
+        return [name for name in model.sizes if name not in model.biased]
     named = variant.get("projections") if variant.get("linear") in ("packed", "w8a8") else []
     return [name for name in (*LAYER_PROJECTIONS, HEAD) if isinstance(named, list) and name in named]
 

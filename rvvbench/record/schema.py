@@ -13,6 +13,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from rvvbench.record.way import way
+
 RECORD_SCHEMA: Literal["rvvbench/record/1"] = "rvvbench/record/1"
 
 Int = Annotated[int, Field(strict=True)]
@@ -27,7 +29,7 @@ RunId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length
 DefinitionId = Annotated[str, Field(pattern=r"^[a-z0-9_]+(\.[a-z0-9_]+)*/[1-9][0-9]*$")]
 
 TargetKind = Literal["board", "emulated", "host"]
-CacheState = Literal["none", "artifact-cold", "artifact-warm"]
+CacheState = Literal["none", "cold", "warm"]
 Weights = Literal["hub", "synthetic"]
 AgreementId = Literal["agreement/1", "agreement/2"]
 """How rows are compared. What was compared by an older definition is derived by it again."""
@@ -113,7 +115,8 @@ class Route(Model):
 
     `calls` is null where they depend on who arrives when (serving): the line then says which path such rows must take
     if there are any, and `modules` how many modules of the model send such rows there in each pass (null: passes differ
-    in that, or it is not known). `reason` is why policy and manifest predict it; it is not compared.
+    in that, or it is not known). `reason` is why policy and manifest predict it; it is not compared. `bucket`: the rows
+    of the compiled artifact that computes it; null where nothing compiled does.
     """
 
     projection: str
@@ -122,6 +125,12 @@ class Route(Model):
     calls: Positive | None
     reason: str = ""
     modules: Positive | None = None
+    bucket: Positive | None = None
+
+    @property
+    def way(self) -> str:
+        """Path and bucket in one word."""
+        return way(self.path, self.bucket)
 
 
 class Accuracy(Model):
@@ -206,6 +215,8 @@ class Expected(Model):
     A row with a `task` is a serving row whose requests are the task's questions: `input_len` and `output_len` are then
     the most tokens, a line of `routing` holds for every number of rows, whatever its `m` is, and `accuracy` is not
     judged: the answers are.
+
+    `compiles`: its processes compile, and so must prove that their cache was in the state that the row declares.
     """
 
     processes: Positive
@@ -227,6 +238,7 @@ class Expected(Model):
     load: ExpectedLoad | None = None
     accuracy: Accuracy | None = None
     task: ExpectedTask | None = None
+    compiles: Flag = False
 
     @model_validator(mode="after")
     def _task_is_of_its_load(self) -> Self:
@@ -254,6 +266,7 @@ class Process(Model):
     `exit_code` and `signal` are what the supervisor saw of the measured process, `container_exit_code` what the
     engine saw of the container (137 without a `process_end`: killed from outside, often for want of memory); null is
     not seen. `observation` (`rvvbench/observation/1`) is what was seen of the machine meanwhile; null: nobody looked.
+    `cache` (`rvvbench/cache-proof/1`) is what it did to the cache that it was given; null: it had none.
 
     The rows of one server share its events: each of their processes keeps the whole list.
     """
@@ -267,8 +280,9 @@ class Process(Model):
     container_exit_code: Int | None = None
     figures: dict[str, Figure]
     observation: dict[str, Any] | None = None
+    cache: dict[str, Any] | None = None
 
-    @field_validator("observation")
+    @field_validator("observation", "cache")
     @classmethod
     def _plain(cls, value: dict[str, Any] | None) -> dict[str, Any] | None:
         _refuse_what_json_lacks(value)

@@ -47,10 +47,10 @@ def pass_reasons(expected: Expected, attestation: Mapping[str, Any]) -> Found:
     except NotMeasuredError as error:
         yield "routing", str(error)
         return
-    allowed = {(route.projection, route.m, route.path) for route in expected.routing}
+    allowed = {(route.projection, route.m, route.way) for route in expected.routing}
     for (projection, m, path), calls in routes.items():
         if calls and (projection, m, path) not in allowed:
-            paths = sorted({route.path for route in expected.routing if (route.projection, route.m) == (projection, m)})
+            paths = sorted({route.way for route in expected.routing if (route.projection, route.m) == (projection, m)})
             wanted = " or ".join(paths) or "no such rows"
             yield "routing", f"{projection} at M={m}: expected {wanted}, observed {path} x {calls}"
     requests, tokens = load.requests, expected.output_len
@@ -128,7 +128,7 @@ def _apart_alike(expected: Expected, routes: Mapping[tuple[str, int, str], int])
         seen_rows = [m for name, m, _ in routes if name == route.projection]
         for m in seen_rows if expected.task is not None else [route.m]:
             if route.modules is not None:
-                apart[route.projection, m][route.path] = route.modules
+                apart[route.projection, m][route.way] = route.modules
     for (projection, m), modules in apart.items():
         shares = {path: Fraction(routes.get((projection, m, path), 0), count) for path, count in modules.items()}
         if len(set(shares.values())) > 1:

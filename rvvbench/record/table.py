@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from rvvbench.record import accuracy_table, packing_table, serving_table, task_table
 from rvvbench.record.answer import GAIN_OF, answers, first_of, ratio
+from rvvbench.record.compile_figure import COMPILE
 from rvvbench.record.disturbance import disturbances, is_disturbed
 from rvvbench.record.failure import failed_before, failures, reason_texts
 from rvvbench.record.figure_set import ALL_DEFINITIONS, definition_of
@@ -78,6 +79,8 @@ def _columns(record: Record) -> tuple[Column, ...]:
         columns.append(Column("rate", "Rate", "1/s"))
     columns += packing_table.columns(record)
     figures = {"serving": serving_table.FIGURES, "eval": task_table.FIGURES}.get(record.heading.workload, _FIGURES)
+    if any(row.expected.compiles for row in record.rows):
+        figures = (*figures, (COMPILE.name, COMPILE.title))
     for name, title in figures:
         present = [row.figures[name] for row in record.rows if name in row.figures]
         expected = record.rows[0].expected
@@ -133,6 +136,8 @@ def _cell(record: Record, row: Row, column: Column, notes: Notes) -> Cell:
 
 
 def _figure(row: Row, column: Column, notes: Notes) -> Cell:
+    if column.key == COMPILE.name and not row.expected.compiles:
+        return Cell("-", None, reason="nothing compiles")
     figure = row.figures.get(column.key)
     if figure is None or figure.median is None or figure.min is None or figure.max is None:
         reason = (figure.reason if figure else None) or "the record lacks this figure"

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rvvbench.record.attestation import Event, Found, kernel_reasons, routing_reasons
+from rvvbench.record.cache_checks import cache_reasons
 from rvvbench.record.events import named
 from rvvbench.record.identity import canonical_json
 from rvvbench.record.phases import once, ordered
@@ -27,10 +28,12 @@ def assess(row: Row) -> Validity:
 
 def assess_processes(expected: Expected, cache_state: str, processes: Sequence[Process]) -> Validity:
     """As `assess`, before there is a row."""
-    reasons = [Reason(id=id_, text=text) for id_, text in _row_reasons(expected, cache_state, processes)]
+    reasons = [Reason(id=id_, text=text) for id_, text in _row_reasons(expected, processes)]
     for process in processes:
         for check in _checks(expected):
             reasons += [Reason(id=id_, text=text, process=process.index) for id_, text in check(expected, process)]
+        of_cache = cache_reasons(expected, cache_state, process)
+        reasons += [Reason(id=id_, text=text, process=process.index) for id_, text in of_cache]
     return Validity.of(tuple(reasons))
 
 
@@ -40,7 +43,7 @@ def _checks(expected: Expected) -> tuple[Check, ...]:
     return _OF_ONE_BATCH if expected.load is None else _OF_A_LOAD
 
 
-def _row_reasons(expected: Expected, cache_state: str, processes: Sequence[Process]) -> Found:
+def _row_reasons(expected: Expected, processes: Sequence[Process]) -> Found:
     if len(processes) != expected.processes:
         yield "process-count", f"{len(processes)} fresh processes ran, {expected.processes} are declared"
     if [process.index for process in processes] != list(range(len(processes))):
@@ -53,8 +56,6 @@ def _row_reasons(expected: Expected, cache_state: str, processes: Sequence[Proce
     starts = [tuple((e.get("pid"), e.get("t_ns"), e.get("unix_s")) for e in _starts(process)) for process in processes]
     if any(start and starts.count(start) > 1 for start in starts):
         yield "process-not-fresh", "two of the processes have the same start: one process is counted twice"
-    if cache_state != "none":
-        yield "cache-unproven", f"the cache state is declared {cache_state}, and nothing in the record proves it"
     # Answers to questions that are asked together may depend on who came when: a pass has as many rows as requests.
     alone = expected.task is None or (expected.load is not None and expected.load.in_flight == 1)
     compared = processes if alone else ()

@@ -17,7 +17,7 @@ from .spec import Common
 
 # Recorded, and so part of what a run is: everything that is known to change speed, threads, numerics or what is loaded.
 RECORDED = re.compile(
-    r"HF_HUB_OFFLINE|HOME|LANG|LC_\w+|LD_LIBRARY_PATH|LD_PRELOAD|PATH|PYTHON\w*|USE_LIBUV"
+    r"CXX|HF_HUB_OFFLINE|HOME|LANG|LC_\w+|LD_LIBRARY_PATH|LD_PRELOAD|PATH|PYTHON\w*|USE_LIBUV"
     r"|(ATEN|GOMP|KMP|MALLOC|MKL|OMP|OPENBLAS|QEMU|SGLANG|TOKENIZERS|TORCH|TORCHINDUCTOR|TRANSFORMERS)_\w+"
 )
 SECRET = re.compile(r".*(_TOKEN|_KEY|SECRET|PASSWORD)\w*")
@@ -26,7 +26,7 @@ DISABLED_MODELS = "SGLANG_DISABLED_MODEL_ARCHS"
 PLATFORM = "rvv"
 PLATFORM_CLASS = "sglang_rvv.platform.RvvPlatform"
 # Recorded in full beside the pinned packages.
-OF_INTEREST = ("numpy", "sglang_rvv", "sgl_kernel_rvv")
+OF_INTEREST = ("numpy", "rvv_inductor", "sglang_rvv", "sgl_kernel_rvv")
 
 
 def recorded(environ: Mapping[str, str]) -> dict[str, str]:

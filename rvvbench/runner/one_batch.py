@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
-from . import attestation, environment, hardware, memory, pins, sglang_batch
+from . import attestation, compiled, environment, hardware, memory, pins, sglang_batch
 from .events import Events
 from .failure import RunnerError
 from .spec import Spec
@@ -86,6 +86,7 @@ def measure(run: Run) -> None:
     start = time.monotonic()
     batch.run(spec.warmup_input_ids, spec.output_len, lambda _: None)
     events.write("warmup", seconds=time.monotonic() - start)
+    graphs_before = compiled.graphs(compiled.report(spec))
     attestation.reset(kernels)
     events.write("measured_start")
     batch.run(spec.input_ids, spec.output_len, run.keep)
@@ -95,6 +96,9 @@ def measure(run: Run) -> None:
     tell_passes(run)
     events.write("measured_end", t_ns=end_ns)
     events.write("attestation", **proven)
+    told = compiled.report(spec)
+    if told is not None:
+        events.write("compiled", **compiled.fields(told, graphs_before))
 
 
 def tell_passes(run: Run) -> None:

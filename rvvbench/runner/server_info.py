@@ -16,7 +16,10 @@ _ABSENT = object()
 
 @dataclass(frozen=True)
 class Ran:
-    """What the scheduler counted since it started (`sglang_rvv.scheduler_state.what_ran`)."""
+    """What the scheduler counted since it started (`sglang_rvv.scheduler_state.what_ran`).
+
+    `compiled`: the report of its compiled regions, None where there are none.
+    """
 
     pid: int
     platform_class: str
@@ -24,10 +27,12 @@ class Ran:
     library_sha256: str | None
     ops: Mapping[str, Any]
     routing: list[Any]
+    compiled: Mapping[str, Any] | None = None
 
     def event_fields(self) -> dict[str, Any]:
-        """The fields of an `attestation` event."""
-        return {"library_sha256": self.library_sha256, "ops": self.ops, "routing": self.routing}
+        """The fields of an `attestation` event; `graphs` where the scheduler compiles."""
+        graphs = {} if self.compiled is None else {"graphs": self.compiled.get("graphs")}
+        return {"library_sha256": self.library_sha256, "ops": self.ops, "routing": self.routing, **graphs}
 
 
 async def fetch(host: str, port: int, limit_s: float) -> dict[str, Any]:
@@ -56,6 +61,7 @@ def ran(info: Mapping[str, Any]) -> Ran:
             library_sha256=told["library_sha256"],
             ops=dict(told["ops"]),
             routing=list(told["routing"]),
+            compiled=told.get("compiled"),
         )
     except (KeyError, IndexError, TypeError, ValueError) as error:
         said = f"/server_info tells nothing of what ran (internal_states[0].rvv): {type(error).__name__} {error}"

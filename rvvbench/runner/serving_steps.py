@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from . import client, cross_check, environment, memory, pins, server_info, server_processes
+from . import client, compiled, cross_check, environment, memory, pins, server_info, server_processes
 from .child import Child
 from .exchange import Asked, Outcome, Timeouts
 from .failure import RunnerError, ServingFailed
@@ -37,6 +37,8 @@ async def steps(run: Run, server: Child, environ: Mapping[str, str], found: Hard
         if load.measured:
             await attest(run, load, "after")
         remember_memory(run, server, scheduler, load.name)
+    if run.spec.variant.compiles:
+        await tell_compiled(run)
     if run.spec.cross_check is not None:
         run.phase = "cross_check"
         await cross_check.measure(run, run.spec.cross_check, environ)
@@ -142,6 +144,15 @@ async def attest(run: Run, load: Load, moment: str) -> None:
     """Write what the scheduler counted up to now."""
     ran = server_info.ran(await server_info.fetch(HOST, run.port, run.spec.limits.request_s))
     run.events.write("attestation", load=load.name, moment=moment, **ran.event_fields())
+
+
+async def tell_compiled(run: Run) -> None:
+    """Write what the scheduler compiled, or took from its cache, since it started. How many graphs there were before
+    and after each load, its attestations say.
+    """
+    told = server_info.ran(await server_info.fetch(HOST, run.port, run.spec.limits.request_s)).compiled
+    if told is not None:
+        run.events.write("compiled", **compiled.fields(told, None))
 
 
 def remember_memory(run: Run, server: Child, scheduler: int, phase: str) -> None:

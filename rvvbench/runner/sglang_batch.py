@@ -33,6 +33,7 @@ def server_arguments(spec: Spec) -> dict[str, Any]:
         **({"kv_cache_dtype": variant.kv_cache_dtype} if variant.kv_cache_dtype != "auto" else {}),
         **({"quantization": "w8a8_int8"} if variant.linear == "w8a8" else {}),
         **({} if variant.memory_budget_mib is None else {"cpu_rvv_memory_budget_mib": variant.memory_budget_mib}),
+        **variant.compile_args,
         "random_seed": 0,
         "max_total_tokens": max(POOL_TOKENS, 2 * needed),
         "max_running_requests": spec.batch_size,

@@ -29,12 +29,30 @@ class Variant:
     kv_cache_dtype: str
     memory_budget_mib: float | None
     compile: str
+    packed_weight_mode: str | None
+    small_batch: bool
     server_args: Mapping[str, Any]
 
     @property
     def uses_kernels(self) -> bool:
         """Whether the kernel library must be loaded and attested."""
-        return self.linear != "torch" or self.attention_backend == "rvv" or self.elementwise == "kernels"
+        others = self.attention_backend == "rvv" or self.elementwise == "kernels"
+        return self.linear != "torch" or others or self.packed_weight_mode == "explicit"
+
+    @property
+    def compiles(self) -> bool:
+        """Whether regions of the model are compiled."""
+        return self.compile != "none"
+
+    @property
+    def compile_args(self) -> dict[str, Any]:
+        """The fields of ServerArgs that say so, as short as it can be said."""
+        if not self.compiles:
+            return {}
+        mode = {"cpu_rvv_packed_weight_mode": self.packed_weight_mode}
+        if self.small_batch:
+            return {"enable_cpu_rvv_inductor": True, **(mode if self.packed_weight_mode == "off" else {})}
+        return {"cpu_compile_mode": self.compile, **mode}
 
 
 @dataclass(frozen=True)
@@ -139,6 +157,8 @@ def common(document: Mapping[str, Any]) -> dict[str, Any]:
             kv_cache_dtype=str(variant.get("kv_cache_dtype", "auto")),
             memory_budget_mib=_number(variant.get("memory_budget_mib")),
             compile=str(variant.get("compile", "none")),
+            packed_weight_mode=variant.get("packed_weight_mode"),
+            small_batch=bool(variant.get("small_batch")),
             server_args=dict(variant.get("server_args") or {}),
         ),
         "expect": Expect(
@@ -165,6 +185,7 @@ def problems_of(spec: Common, kind: str) -> Iterator[str]:
         ("linear", variant.linear, ("torch", "packed", "w8a8")),
         ("elementwise", variant.elementwise, ("torch", "kernels")),
         ("kv_cache_dtype", variant.kv_cache_dtype, ("auto", "int8")),
+        ("compile", variant.compile, ("none", "regional")),
     ):
         if value not in known:
             yield f"{name} {value!r} is not one of {', '.join(known)}"
@@ -172,8 +193,10 @@ def problems_of(spec: Common, kind: str) -> Iterator[str]:
         yield f"linear {variant.linear} needs projections"
     if variant.uses_kernels and not spec.expect.kernels_sha256:
         yield "a variant that uses kernels needs expect.kernels_sha256"
-    if variant.compile != "none":
-        yield f"compile {variant.compile!r} is not known to this runner"
+    if variant.compiles and variant.packed_weight_mode not in ("explicit", "off"):
+        yield f"packed_weight_mode {variant.packed_weight_mode!r} is not one of explicit, off"
+    if variant.compiles and variant.linear != "torch":
+        yield f"compile {variant.compile} is of linears that are left to torch, not of linear {variant.linear}"
     if spec.output_len < 1 or spec.sample_interval_s <= 0 or spec.threads < 1:
         yield "output_len, threads and sample_interval_s must be positive"
 

@@ -9,7 +9,8 @@ from functools import cached_property
 from typing import Any
 
 from rvvbench.manifest.loads import Load
-from rvvbench.manifest.models import Eval, Variant
+from rvvbench.manifest.models import CacheState, Eval, Variant
+from rvvbench.manifest.regional import Artifact
 from rvvbench.manifest.resolve import Resolved
 from rvvbench.manifest.task_routing import at_any_rows
 from rvvbench.provide.dataset import TaskData
@@ -84,12 +85,16 @@ class EvalJob:
             "stop": list(self.workload.stop),
         }
 
-    def rows(self, variant: Variant, processes: Sequence[Measured]) -> list[Row]:
+    def artifacts(self, variant: Variant) -> tuple[Artifact, ...]:
+        """None: a task takes no variant that compiles (`resolve`)."""
+        return ()
+
+    def rows(self, variant: Variant, processes: Sequence[Measured], state: CacheState = "none") -> list[Row]:
         """The one row of `variant`."""
         return [
             build_row(
                 variant=variant.name,
-                cache_state="none",
+                cache_state=state,
                 concurrency=self.load.concurrency,
                 expected=self.expected(variant),
                 processes=[one.ran(self.load.name) for one in processes],

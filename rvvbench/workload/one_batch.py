@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rvvbench.manifest.models import OneBatch, Variant
+from rvvbench.manifest.models import CacheState, OneBatch, Variant
 from rvvbench.manifest.operators import expected_ops
+from rvvbench.manifest.regional import Artifact
 from rvvbench.manifest.resolve import Resolved
-from rvvbench.manifest.routing import predicted_routes
+from rvvbench.manifest.routing import artifacts_of, predicted_routes
 from rvvbench.record.build import build_row
 from rvvbench.record.schema import Expected, Heading, Row
 from rvvbench.target.select import Target
@@ -75,12 +76,17 @@ class OneBatchJob:
             "warmup_input_ids": prompts.warmup,
         }
 
-    def rows(self, variant: Variant, processes: Sequence[Measured]) -> list[Row]:
+    def artifacts(self, variant: Variant) -> tuple[Artifact, ...]:
+        """The compiled artifacts that the passes take."""
+        config = self.resolved.model.config
+        return artifacts_of(config, variant, predicted_routes(config, variant, self.workload))
+
+    def rows(self, variant: Variant, processes: Sequence[Measured], state: CacheState = "none") -> list[Row]:
         """The one row of `variant`."""
         return [
             build_row(
                 variant=variant.name,
-                cache_state="none",
+                cache_state=state,
                 expected=self.expected(variant),
                 processes=[one.ran() for one in processes],
             )

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rvvbench.cache.compiler import SCRIPT, WRAPPER
 from rvvbench.engine.container import ContainerExit, ContainerSpec, Mount, run_container
 from rvvbench.engine.service import Engine
 from rvvbench.manifest.models import Variant
@@ -19,7 +20,7 @@ from rvvbench.project import writing
 from rvvbench.target.select import Target
 from rvvbench.workload.follow import Told, following
 from rvvbench.workload.provision import Provision
-from rvvbench.workload.spec import EVENTS_NAME, variant_environment
+from rvvbench.workload.spec import CACHE_PATH, EVENTS_NAME, variant_environment
 
 RUNNER = Path(__file__).resolve().parent.parent / "runner"
 
@@ -39,11 +40,18 @@ class Place:
 
 
 def run_process(
-    place: Place, variant: Variant, spec: Mapping[str, Any], folder: Path, *, told: Told, observe: Observe | None
+    place: Place,
+    variant: Variant,
+    spec: Mapping[str, Any],
+    folder: Path,
+    *,
+    told: Told,
+    observe: Observe | None,
+    cache: Path | None = None,
 ) -> ContainerExit:
     """Run the process that `spec` describes to its end; its events and logs stay in `folder`.
 
-    `told` says of an event what a person who waits should read.
+    `told` says of an event what a person who waits should read. `cache` is the directory that a compiler may write to.
     """
     out = folder / "out"
     out.mkdir(parents=True)
@@ -60,6 +68,7 @@ def run_process(
                 Mount(place.provision.checkpoint_of(variant).path, "/rvvbench/model"),
                 Mount(spec_dir, "/rvvbench/spec"),
                 Mount(out, "/rvvbench/out", writable=True),
+                *([] if cache is None else [Mount(cache, CACHE_PATH, writable=True)]),
             ),
             env=variant_environment(place.resolved, place.target, variant),
             network="none",
@@ -86,11 +95,17 @@ def problems(ended: ContainerExit, resolved: Resolved) -> Iterator[str]:
 
 @contextmanager
 def _runner_package(folder: Path) -> Iterator[Path]:
-    """The runner as a package of the name that it has inside, without byte-code of this machine's Python."""
+    """The runner as a package of the name that it has inside, without byte-code of this machine's Python; beside it the
+    wrapper of the compiler.
+    """
     package = folder / "runner"
     try:
         with writing(package):
             _copy_tree(RUNNER, package / "rvvbench_runner")
+            wrapper = package / Path(WRAPPER).relative_to("/rvvbench/runner")
+            wrapper.parent.mkdir()
+            wrapper.write_text(SCRIPT, encoding="utf-8")
+            wrapper.chmod(0o755)
         yield package
     finally:
         shutil.rmtree(package, ignore_errors=True)

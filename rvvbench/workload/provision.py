@@ -41,7 +41,7 @@ class Provision:
 
     `w8a8` is the quantised form of `checkpoint`, None where no variant computes with it; `w8a8_pinned` tells whether
     the manifest has its hashes. `unlocked_files` are those of the checkpoint whose hash is recorded but stands in no
-    lock. `data` is a task's. `inductor` is the wheel of `rvv_inductor`, which lies in every site beside the plugin.
+    lock. `data` is a task's. `inductor` is the wheel of rvv_inductor, None where no variant compiles.
     """
 
     image: UsedImage
@@ -154,12 +154,15 @@ def provide(
         kernels = kernels_for(
             resolved.stack, target.arch, resolved.lock, engine, state_dir=state_dir, progress=progress, image=image
         )
-    packages = project.root() / "kernels" / "python"
-    plugin = build_plugin(packages / "sglang_rvv", state_dir / "kernels" / "plugin")
-    inductor = build_plugin(packages / "rvv_inductor", state_dir / "kernels" / "plugin")
+    python = project.root() / "kernels" / "python"
+    plugin = build_plugin(python / "sglang_rvv", state_dir / "kernels" / "plugin")
+    inductor = None
+    if any(variant.compiles for variant in resolved.variants):
+        inductor = build_plugin(python / "rvv_inductor", state_dir / "kernels" / "inductor")
     sites = {}
     for variant in resolved.variants:
-        wheels: list[Wheel] = [plugin, inductor, *([kernels] if kernels and variant.uses_kernels else [])]
+        wheels: list[Wheel] = [plugin, *([inductor] if inductor and variant.compiles else [])]
+        wheels += [kernels] if kernels and variant.uses_kernels else []
         if built:
             # The image has a PyTorch and an SGLang of its own.
             wheels = [*built, first_on_path(state_dir / "wheels" / "first"), *wheels]

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rvvbench.manifest.loads import Load, loads
-from rvvbench.manifest.models import Serving, Variant
+from rvvbench.manifest.models import CacheState, Serving, Variant
 from rvvbench.manifest.operators import allowed_ops
+from rvvbench.manifest.regional import Artifact
 from rvvbench.manifest.resolve import Resolved
-from rvvbench.manifest.routing import allowed_routes
+from rvvbench.manifest.routing import allowed_routes, artifacts_of
 from rvvbench.manifest.shapes import layers_of
 from rvvbench.record.build import build_row
 from rvvbench.record.request_figures import decode_rate, e2e_s, ttft_s
@@ -130,12 +131,17 @@ class ServingJob:
             },
         }
 
-    def rows(self, variant: Variant, processes: Sequence[Measured]) -> list[Row]:
+    def artifacts(self, variant: Variant) -> tuple[Artifact, ...]:
+        """The compiled artifacts that the requests of any load may take."""
+        config, workload = self.resolved.model.config, self.workload
+        return artifacts_of(config, variant, allowed_routes(config, variant, workload, workload.most_in_flight))
+
+    def rows(self, variant: Variant, processes: Sequence[Measured], state: CacheState = "none") -> list[Row]:
         """A row for each load, all from the same servers."""
         return [
             build_row(
                 variant=variant.name,
-                cache_state="none",
+                cache_state=state,
                 concurrency=load.concurrency,
                 rate_per_s=load.rate_per_s,
                 expected=self.expected(variant, load),

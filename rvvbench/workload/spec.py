@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rvvbench.cache.compiler import WRAPPER
 from rvvbench.manifest.models import Eval, Variant
 from rvvbench.manifest.packing import packing
 from rvvbench.manifest.resolve import Resolved
@@ -19,6 +20,15 @@ from rvvbench.target.select import Target, environment
 
 EVENTS_NAME = "events.jsonl"
 MODEL_PATH = "/rvvbench/model"
+CACHE_PATH = "/rvvbench/cache"
+
+COMPILE_VARIABLES = {
+    "CXX": WRAPPER,
+    "TORCHINDUCTOR_CACHE_DIR": CACHE_PATH,
+    # Else they lie beside the cache, where nobody looks, and a warm process makes them again.
+    "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",
+}
+"""Environment of every process that compiles."""
 
 POOL_TOKENS = 4096
 """Least size of the KV pool, in tokens. SGLang sizes its pools from free memory unless told, which would make peak
@@ -74,11 +84,20 @@ def expected_of_process(
         "checkpoint_files": pins.checkpoint_of(variant),
         "kernels_sha256": pins.kernels_of(variant),
         "routing": tuple(
-            RecordRoute(projection=r.projection, m=r.m, path=r.path, calls=r.calls, reason=r.reason, modules=r.modules)
+            RecordRoute(
+                projection=r.projection,
+                m=r.m,
+                path=r.path,
+                calls=r.calls,
+                reason=r.reason,
+                modules=r.modules,
+                bucket=r.bucket,
+            )
             for r in routes
         ),
         "kernel_suffix": kernel_suffix(resolved) if variant.uses_kernels else None,
         "environment": variant_environment(resolved, target, variant),
+        "compiles": variant.compiles,
         "accuracy": None if variant.accuracy is None else Accuracy(**variant.accuracy.model_dump()),
     }
 
@@ -98,6 +117,7 @@ def variant_environment(resolved: Resolved, target: Target, variant: Variant) ->
         "SGLANG_RVV_LINEAR": "torch" if variant.linear == "torch" else "packed",
         "SGLANG_RVV_PROJECTIONS": ",".join(variant.projections),
         "SGLANG_RVV_ELEMENTWISE": variant.elementwise,
+        **(COMPILE_VARIABLES if variant.compiles else {}),
     }
 
 
@@ -137,7 +157,18 @@ def declared_server_args(resolved: Resolved, variant: Variant) -> dict[str, Any]
         **({"kv_cache_dtype": "int8"} if variant.kv_cache_dtype == "int8" else {}),
         **({"quantization": "w8a8_int8"} if variant.linear == "w8a8" else {}),
         **({"cpu_rvv_memory_budget_mib": budget_mib} if budget_mib is not None else {}),
+        **compile_args(variant),
     }
+
+
+def compile_args(variant: Variant) -> dict[str, Any]:
+    """The fields of ServerArgs, which the plugin adds, that make `variant` compile; as short as it can be said."""
+    if not variant.compiles:
+        return {}
+    if variant.small_batch:
+        off = {"cpu_rvv_packed_weight_mode": "off"} if variant.packed_weight_mode == "off" else {}
+        return {"enable_cpu_rvv_inductor": True, **off}
+    return {"cpu_compile_mode": variant.compile, "cpu_rvv_packed_weight_mode": variant.packed_weight_mode}
 
 
 def process_spec(
@@ -165,6 +196,8 @@ def process_spec(
             "kv_cache_dtype": variant.kv_cache_dtype,
             "memory_budget_mib": packing(resolved.model.config, variant).budget_mib,
             "compile": variant.compile,
+            "packed_weight_mode": variant.packed_weight_mode,
+            "small_batch": variant.small_batch,
             "server_args": dict(variant.server_args),
         },
         "expect": {

@@ -31,6 +31,9 @@ COMMANDS = [
     ["serve"],
     ["eval", "gsm8k"],
     ["verify"],
+    ["cache", "list"],
+    ["cache", "show"],
+    ["cache", "remove"],
     ["image", "build"],
     ["image", "list"],
     ["image", "verify"],
@@ -161,7 +164,7 @@ def test_the_help_of_serve_says_what_is_the_default(
     assert call(monkeypatch, "serve", "--help") == 0
     said = "".join(c for c in capsys.readouterr().out if c not in "│\n")
     said = " ".join(said.split())
-    assert said.count("Default: the manifest's") == 3
+    assert said.count("Default: the manifest's") == 4
     assert "Without --concurrency they replace" in said
     assert call(monkeypatch, "run", "--help") == 0
     assert "Serving experiments run too" in " ".join(capsys.readouterr().out.split())

@@ -107,7 +107,7 @@ def test_cpus_that_are_a_cpuset_are_taken(manifests: Path, cpus: str) -> None:
         "cache_states=[none, none]",
         "variants=[torch-native, torch-native]",
         "cache_states=[artifact-cold]",
-        "cache_states=[none, artifact-warm]",
+        "cache_states=[hot, warm]",
         "workload.input_len=9000",
         "workload.input_len=8185",
     ],
@@ -122,12 +122,41 @@ def test_the_last_position_of_the_model_can_be_used(manifests: Path) -> None:
     resolve(manifests, "llama-one-batch", "host", settings=["workload.input_len=8184"])
 
 
-def test_a_cache_state_that_no_variant_can_have_is_refused_at_its_line(manifests: Path) -> None:
+def test_a_variant_that_compiles_has_a_cache_and_says_so_at_its_line(manifests: Path) -> None:
     path = manifests / "experiments" / "llama-one-batch.yaml"
-    line = edited(path, "cache_states: [none]", "cache_states:\n  - none\n  - artifact-warm") + 2
-    with pytest.raises(ManifestError, match="artifact-warm") as caught:
-        resolve(manifests, "llama-one-batch", "host")
+    line = edited(path, "cache_states: [cold, warm]", "cache_states:\n  - warm\n  - none") + 2
+    assert resolve(manifests, "llama-one-batch", "host").experiment.cache_states == ["warm", "none"]
+    with pytest.raises(ManifestError, match=r"'none'.*inductor-packed") as caught:
+        resolve(manifests, "llama-one-batch", "host", variants=["torch-native", "inductor-packed"])
     assert caught.value.where == f"{path}:{line}"
+    assert "--cache both" in str(caught.value.mend)
+
+
+def test_cold_comes_before_warm_and_what_compiles_nothing_has_no_cache(manifests: Path) -> None:
+    names = ["torch-native", "inductor-packed"]
+    resolved = resolve(manifests, "llama-one-batch", "host", variants=names, settings=["cache_states=[warm, cold]"])
+    assert [resolved.cache_states(variant) for variant in resolved.variants] == [("none",), ("cold", "warm")]
+
+
+def test_a_task_refuses_variants_that_compile(manifests: Path) -> None:
+    with pytest.raises(ManifestError, match="inductor-packed"):
+        settings = ["cache_states=[cold]"]
+        resolve(manifests, "llama-gsm8k", "host", variants=["inductor-packed"], settings=settings)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("packed_weight_mode: explicit", "", "needs it"),
+        ("small_batch: true", "", "needs it"),
+        ("compile: regional", "", "goes with `compile: regional`"),
+        ("small_batch: true", "small_batch: 1", "small_batch"),
+        ("linear: torch", "linear: packed\nprojections: [o_proj]", "`linear: torch`"),
+    ],
+)
+def test_a_variant_says_all_of_how_it_compiles(manifests: Path, old: str, new: str, words: str) -> None:
+    edited(manifests / "variants" / "inductor-packed.yaml", old, new)
+    assert words in refused(manifests, "variants", "inductor-packed").cause
 
 
 def test_a_projection_that_stands_twice_is_refused(manifests: Path) -> None:
@@ -203,10 +232,13 @@ def test_thresholds_that_are_incomplete_are_refused_where_they_stand(manifests: 
         ({"linear": "torch", "attention_backend": "rvv"}, True),
         ({"linear": "torch", "attention_backend": "torch_native", "elementwise": "kernels"}, True),
         ({"linear": "packed", "attention_backend": "torch_native", "projections": ["o_proj"]}, True),
+        ({"compile": "regional", "packed_weight_mode": "off", "small_batch": True}, False),
+        ({"compile": "regional", "packed_weight_mode": "explicit", "small_batch": True}, True),
     ],
 )
 def test_a_variant_uses_kernels_where_any_of_its_parts_does(fields: dict[str, object], uses: bool) -> None:
-    variant = Variant.model_validate({"schema": "rvvbench/variant/1", "name": "v", "title": "v", **fields})
+    plain = {"linear": "torch", "attention_backend": "torch_native"}
+    variant = Variant.model_validate({"schema": "rvvbench/variant/1", "name": "v", "title": "v", **plain, **fields})
     assert variant.uses_kernels is uses
 
 
@@ -268,7 +300,8 @@ def test_a_cross_check_needs_a_server_with_a_tokenizer(manifests: Path) -> None:
 
 def test_a_variant_that_is_still_to_come_is_refused_as_such(manifests: Path) -> None:
     with pytest.raises(ManifestError) as caught:
-        resolve(manifests, "llama-serve", "host", variants=["torch-native", "inductor-packed"])
+        settings = ["coming_variants=[inductor-packed]"]
+        resolve(manifests, "llama-serve", "host", variants=["torch-native", "inductor-packed"], settings=settings)
     assert "cannot run it yet" in caught.value.cause
 
 

@@ -37,3 +37,15 @@ def test_rvv_inductor_unpacks_with_its_headers(tmp_path: Path) -> None:
     assert {"vec_rvv.h", "lanes.h", "elementary.h"} <= headers
     assert (site / "rvv_inductor" / "install.py").is_file()
     assert not (site / "rvv_inductor" / "include" / "rvv_inductor" / "__pycache__").exists()
+
+
+def test_a_wheel_has_what_is_included_from_elsewhere(tmp_path: Path) -> None:
+    source = tmp_path / "python" / "package"
+    (source / "src" / "package").mkdir(parents=True)
+    (source / "src" / "package" / "__init__.py").write_text("")
+    (tmp_path / "core.h").write_text("int one;")
+    (source / "pyproject.toml").write_text(
+        '[project]\nname = "package"\nversion = "1"\n'
+        '[tool.hatch.build.targets.wheel.force-include]\n"../../core.h" = "package/include/core.h"\n'
+    )
+    assert plugin_content(source).files == {"package/__init__.py": b"", "package/include/core.h": b"int one;"}

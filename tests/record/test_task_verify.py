@@ -83,7 +83,7 @@ def test_a_right_answer_that_was_rewritten_is_found_by_the_score() -> None:
         (("pins", "dataset", "kind"), "local", "heading.dataset"),
         (("pins", "dataset"), 3, "heading.dataset"),
         (("heading", "dataset"), "openai/gsm8k", "heading.dataset"),
-        (("manifest", "experiment", "cache_states"), ["none", "artifact-cold"], "rows"),
+        (("manifest", "experiment", "cache_states"), ["none", "cold"], "rows"),
         (("manifest", "variants", 1, "projections"), ["qkv_proj"], "{row}, expected.routing"),
         ((*ROW, "routing", 0, "path"), "torch", "{row}, expected.routing"),
         ((*ROW, "routing", 0, "calls"), 3, "{row}, expected.routing"),

@@ -368,7 +368,7 @@ def test_what_a_watcher_found_wrong_is_a_reason_for_one_batch_too() -> None:
 
 
 def test_a_compile_cache_state_that_nothing_proves_is_invalid() -> None:
-    row = sample.row().model_copy(update={"cache_state": "artifact-warm"})
+    row = sample.row().model_copy(update={"cache_state": "warm"})
     assert [id_ for id_, _ in said(assess(row))] == ["cache-unproven"]
 
 

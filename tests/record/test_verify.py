@@ -216,7 +216,7 @@ DECODE_ROUTE = {**ROUTE, "m": 1, "calls": 14}
         (("manifest", "experiment", "board"), "bpi-f3", "manifest.experiment.board"),
         (("manifest", "experiment", "model"), "llama-3.2-1b", "manifest.experiment.model"),
         (("manifest", "experiment", "variants"), ["torch-native"], "manifest.variants"),
-        (("manifest", "experiment", "cache_states"), ["artifact-cold"], "row torch-native/none"),
+        (("rows", 0, "cache_state"), "cold", "row torch-native/cold"),
         (("manifest", "variants", 0, "name"), "other", "rows"),
         (("manifest", "variants"), [], "rows"),
         (("image", "name"), "other", "image.name"),

@@ -50,7 +50,8 @@ def row(variant: str, model: str = "llama-mini", events: Sequence[Event] | None 
 
 def record(*rows: Row, model: str = "llama-mini") -> Record:
     """The record of these one-batch rows."""
-    of = resolved(rows[0].variant, model, "llama-one-batch", *(row.variant for row in rows[1:]))
+    names = list(dict.fromkeys(row.variant for row in rows))
+    of = resolved(names[0], model, "llama-one-batch", *names[1:])
     image = Image(name="runtime", digest="sha256:" + "c" * 64, arch="riscv64")
     return build_record(
         run_id="r",

@@ -144,6 +144,21 @@ def test_the_difference_of_two_attestations_is_what_the_load_ran(driver):
     assert before["routing"][0]["calls"] == 2 * 3  # the readiness generation and the warm-up
 
 
+def test_a_server_that_compiles_tells_what_and_how_many_graphs_there_were_around_each_load(driver):
+    driver.document["variant"] |= {"compile": "regional", "packed_weight_mode": "off", "small_batch": True}
+    assert driver.run("compiles") == 0
+    [told] = driver.events("compiled")
+    assert (told["graphs"], told["inductor"], told["compile_seconds"]) == (2, {"fxgraph_cache_hit": 2}, 1.5)
+    assert [event["graphs"] for event in driver.events("attestation")] == [2, 2]
+    assert driver.events("load_end")[-1]["t_ns"] < told["t_ns"] < driver.events("server_end")[0]["t_ns"]
+
+
+def test_a_server_that_compiles_nothing_tells_nothing_of_it(driver):
+    driver.run()
+    assert driver.events("compiled") == []
+    assert all("graphs" not in event for event in driver.events("attestation"))
+
+
 def test_the_server_gets_all_its_arguments_and_the_environment_tells_them_from_its_own_answer(driver):
     driver.run()
     [start], [environment] = driver.events("process_start"), driver.events("environment")

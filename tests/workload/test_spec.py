@@ -12,6 +12,7 @@ from rvvbench.manifest.models import Variant
 from rvvbench.manifest.resolve import Resolved, resolve
 from rvvbench.provide.dataset import Entry, TaskData
 from rvvbench.record.build import build_record
+from rvvbench.record.declared_caches import COMPILE_ARGS, COMPILE_VARIABLES
 from rvvbench.record.schema import Image, Record
 from rvvbench.record.schema import Target as RecordTarget
 from rvvbench.record.verify import verify
@@ -34,6 +35,13 @@ DATA = TaskData("local", ENTRIES, ENTRIES, ("train.jsonl", "d" * 64), ("test.jso
 
 def job(name: str, target: Target, pins: Pins = PINS) -> Any:
     return job_of(resolve(project.manifests_dir(), name, target.kind), target, pins, DATA)
+
+
+VARIANTS = sorted(path.stem for path in (project.manifests_dir() / "variants").glob("*.yaml"))
+COMPILING = [name for name in VARIANTS if name.startswith("inductor-")]
+"""No task takes these."""
+
+OF_A_TASK = [name for name in VARIANTS if name not in COMPILING]
 
 
 @pytest.fixture(scope="module")
@@ -112,11 +120,14 @@ def test_the_server_arguments_that_a_row_expects_are_those_that_the_runner_gives
         ("rvv-kernels-budget-0", {"cpu_rvv_memory_budget_mib": 0.0}),
         ("rvv-kernels-budget-25", {"cpu_rvv_memory_budget_mib": 10.5}),
         ("rvv-kernels-budget-100", {"cpu_rvv_memory_budget_mib": 42.0}),
+        ("inductor-packed", {"enable_cpu_rvv_inductor": True}),
+        ("inductor-packed-rvv-attention", {"enable_cpu_rvv_inductor": True}),
+        ("inductor-row-major", {"enable_cpu_rvv_inductor": True, "cpu_rvv_packed_weight_mode": "off"}),
     ],
 )
 def test_what_only_some_variants_have_is_given_and_expected_of_those(name: str, args: dict[str, Any]) -> None:
-    keys = {"kv_cache_dtype", "quantization", "cpu_rvv_memory_budget_mib"}
-    for experiment in ("llama-one-batch", "llama-serve", "llama-gsm8k"):
+    keys = {"kv_cache_dtype", "quantization", "cpu_rvv_memory_budget_mib", *COMPILE_ARGS}
+    for experiment in ("llama-one-batch", "llama-serve", *(["llama-gsm8k"] if name in OF_A_TASK else [])):
         resolved = resolve(project.manifests_dir(), experiment, "emulated", variants=[name])
         made = job_of(resolved, EMULATED, PINS, DATA)
         [variant] = resolved.variants
@@ -128,6 +139,23 @@ def test_what_only_some_variants_have_is_given_and_expected_of_those(name: str, 
             else made.spec(variant, IDENTITY)["server_args"]
         )
         assert {key: value for key, value in given.items() if key in keys} == args
+
+
+def test_without_small_batches_the_modes_are_given_one_by_one(one_batch: OneBatchJob) -> None:
+    [found] = resolve(project.manifests_dir(), "llama-one-batch", "host", variants=["inductor-packed"]).variants
+    given = given_server_args(one_batch, found.model_copy(update={"small_batch": False}))
+    assert (given["cpu_compile_mode"], given["cpu_rvv_packed_weight_mode"]) == ("regional", "explicit")
+    assert "enable_cpu_rvv_inductor" not in given
+
+
+def test_a_process_that_compiles_is_told_where_and_with_what(one_batch: OneBatchJob) -> None:
+    resolved = resolve(project.manifests_dir(), "llama-one-batch", "emulated", variants=["torch-native", *COMPILING])
+    for variant in resolved.variants:
+        declared = variant_environment(resolved, EMULATED, variant)
+        told = {name: declared[name] for name in COMPILE_VARIABLES if name in declared}
+        assert told == (COMPILE_VARIABLES if variant.compiles else {})
+        assert recorded(declared) == dict(sorted(declared.items()))
+        assert one_batch.expected(variant).compiles is variant.compiles
 
 
 def test_a_variant_cannot_overrule_what_the_heading_says(one_batch: OneBatchJob) -> None:
@@ -182,15 +210,25 @@ def record_of(resolved: Resolved, target: Target) -> Record:
         conditions_before={},
         conditions_after={},
         image=image,
-        rows=[row for variant in resolved.variants for row in made.rows(variant, [])],
+        rows=[
+            row
+            for variant in resolved.variants
+            for state in resolved.cache_states(variant)
+            for row in made.rows(variant, [], state)
+        ],
         replay="",
     )
 
 
 @pytest.mark.parametrize("target", [EMULATED, HOST], ids=lambda t: t.kind)
-@pytest.mark.parametrize("name", ["llama-one-batch", "llama-serve", "llama-gsm8k"])
 @pytest.mark.parametrize("model", ["llama-mini", "qwen2-mini", "qwen3-mini"])
-@pytest.mark.parametrize("variant", sorted(path.stem for path in (project.manifests_dir() / "variants").glob("*.yaml")))
+@pytest.mark.parametrize(
+    ("name", "variant"),
+    [
+        *((name, variant) for name in ("llama-one-batch", "llama-serve") for variant in VARIANTS),
+        *(("llama-gsm8k", variant) for variant in OF_A_TASK),
+    ],
+)
 def test_verify_derives_the_expectations_of_every_variant_and_kind_of_model(
     variant: str, model: str, name: str, target: Target
 ) -> None:
@@ -201,7 +239,7 @@ def test_verify_derives_the_expectations_of_every_variant_and_kind_of_model(
     assert verify(record_of(resolved, target)) == []
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in (project.manifests_dir() / "variants").glob("*.yaml")))
+@pytest.mark.parametrize("name", OF_A_TASK)
 def test_the_spec_of_a_task_says_of_every_variant_what_that_of_a_server_says(name: str) -> None:
     def said(experiment: str) -> Any:
         of = resolve(project.manifests_dir(), experiment, "emulated", variants=[name])

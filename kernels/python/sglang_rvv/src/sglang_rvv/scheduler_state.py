@@ -55,7 +55,8 @@ def add_what_ran(result: Any, *args: Any, **kwargs: Any) -> Any:
 def what_ran() -> dict[str, Any]:
     """Plain data about this process, counted since it started: `pid`, `platform_class`, `torch_threads`,
     `library_sha256` (None without kernels), `ops` (as `sgl_kernel.attestation`), `routing`, and `active`: what the
-    start-up line says, and the linears that are packed and those that were left row-major, with their bytes.
+    start-up line says, and the linears that are packed and those that were left row-major, with their bytes. Where
+    regions are compiled, `compiled`: their report (`sglang_rvv.regional.report`).
     """
     import torch
     from sglang.srt.platforms import current_platform
@@ -63,6 +64,8 @@ def what_ran() -> dict[str, Any]:
     kernels = sys.modules.get("sgl_kernel")  # loaded at start-up, or not used
     proven = {"library_sha256": None, "ops": {}} if kernels is None else kernels.attestation()
     cls = type(current_platform)
+    report = getattr(sys.modules.get("sglang_rvv.regional"), "report", None)  # imported where regions are compiled
+    compiled = {} if report is None else {"compiled": report()}
     return {
         "pid": os.getpid(),
         "platform_class": f"{cls.__module__}.{cls.__qualname__}",
@@ -71,4 +74,5 @@ def what_ran() -> dict[str, Any]:
         "ops": proven["ops"],
         "routing": routing.snapshot(),
         "active": startup.report(),
+        **compiled,
     }
