@@ -12,6 +12,7 @@
 #            model  OUT/model_driver, static, torch-free: what `rvvbench kernels model` traces
 #            bench  OUT/bench_driver, static, torch-free: what `rvvbench kernels bench` times
 #            inductor  OUT/inductor_tests, static: holds the headers of rvv_inductor; riscv64 only
+#            generated  OUT/NAME, static, for every OUT/NAME.cpp that bench/generated_graphs.py made; riscv64 only
 #            tidy   no result: clang-tidy over the core, failing on what .clang-tidy calls an error
 #
 # Environment: CXX (clang++-22; a GCC must be one for ARCH), TIDY (clang-tidy-22), NM (llvm-nm-22, else nm), JOBS (number
@@ -32,6 +33,7 @@ case $("$cxx" --version) in
   *clang*) triple="--target=$arch-linux-gnu" linker=-fuse-ld=lld ;;
   *) triple='' linker='' ;;
 esac
+root="$triple ${sysroot:+--sysroot=$sysroot}"
 common="$triple -std=c++17 -O3 -DNDEBUG -fPIC -fvisibility=hidden -Wall -Wextra -Werror=return-type"
 common="$common -ffile-prefix-map=$source=kernels -I$source/csrc"
 [ -z "$sysroot" ] || common="$common --sysroot=$sysroot -ffile-prefix-map=$sysroot="
@@ -118,6 +120,23 @@ check_shared() {
     END { exit wrong }' >&2
 }
 
+# As TorchInductor 2.14 compiles what it generates: `scalar` as without a vector ISA, `vector` with the flags of VecRVV.
+inductor_flags() {
+  torch_root=${TORCH_ROOT:-$sysroot}
+  echo "$root -O3 -DNDEBUG -fno-trapping-math -fmath-errno -ffp-contract=off -Wall -std=c++20 -fopenmp -Wno-unknown-pragmas"
+  echo "-fno-omit-frame-pointer -DTORCH_INDUCTOR_CPP_WRAPPER -DSTANDALONE_TORCH_HEADER -DC10_USING_CUSTOM_GENERATED_MACROS"
+  echo "-I$torch_root/usr/include -ffile-prefix-map=$source=kernels"
+  # To clang omp.h comes with its own OpenMP library, which is not needed here.
+  for folder in "$torch_root"/usr/lib/gcc/*/*/include; do echo "-idirafter $folder"; done
+  [ -n "$triple" ] || echo "-fno-signed-zeros -fexcess-precision=fast -fno-tree-loop-vectorize"
+  case $1 in
+    vector)
+      echo "-DCPU_CAPABILITY_NEON -DCPU_CAPABILITY=RVV -DCPU_CAPABILITY_RVV_OOT -march=rv64gcv_zicbop"
+      echo "-I$source/python/rvv_inductor/src/rvv_inductor/include -include rvv_inductor/vec_rvv.h" ;;
+    scalar) echo "-march=rv64gc" ;;
+  esac
+}
+
 objects() { for folder in "$@"; do ls "$obj/$folder"-*.o; done; }
 
 rm -f "$obj"/*.o
@@ -143,20 +162,16 @@ for target in "$@"; do
       check_shared
       $cxx $common $base -static $linker -o "$out/${target}_driver" $(objects core bench) ;;
     inductor)
-      # As TorchInductor 2.14 compiles what it generates, with the flags of VecRVV.
-      torch_root=${TORCH_ROOT:-$sysroot}
-      include=$source/python/rvv_inductor/src/rvv_inductor/include
-      flags="-O3 -DNDEBUG -fno-trapping-math -fmath-errno -ffp-contract=off -Wall -std=c++20 -fopenmp"
-      flags="$flags -Wno-unknown-pragmas -DTORCH_INDUCTOR_CPP_WRAPPER -DSTANDALONE_TORCH_HEADER"
-      flags="$flags -DC10_USING_CUSTOM_GENERATED_MACROS -I$torch_root/usr/include"
-      flags="$flags -DCPU_CAPABILITY_NEON -DCPU_CAPABILITY=RVV -DCPU_CAPABILITY_RVV_OOT -march=rv64gcv_zicbop"
-      flags="$flags -I$include -include rvv_inductor/vec_rvv.h -ffile-prefix-map=$source=kernels"
-      # To clang omp.h comes with its own OpenMP library, which is not needed here.
-      for folder in "$torch_root"/usr/lib/gcc/*/*/include; do flags="$flags -idirafter $folder"; done
-      [ -n "$triple" ] || flags="$flags -fno-signed-zeros -fexcess-precision=fast -fno-tree-loop-vectorize"
-      root="$triple ${sysroot:+--sysroot=$sysroot}"
-      $cxx $root $flags -c -o "$obj/inductor_tests.o" "$source/tests/rvv_inductor/vec_tests.cpp"
+      $cxx $(inductor_flags vector) -c -o "$obj/inductor_tests.o" "$source/tests/rvv_inductor/vec_tests.cpp"
       $cxx $root -static $linker -o "$out/inductor_tests" "$obj/inductor_tests.o" ;;
+    generated)
+      $cxx $root -O2 -std=c++20 -c -o "$obj/generated_driver.o" "$source/bench/generated_driver.cpp"
+      for file in "$out"/*-scalar.cpp "$out"/*-rvv.cpp; do
+        name=$(basename "$file" .cpp)
+        case $name in *-rvv) kind=vector ;; *) kind=scalar ;; esac
+        echo "$cxx" $(inductor_flags "$kind") "-c -o $obj/$name.o $file &&" \
+          "$cxx $root -static $linker -o $out/$name $obj/$name.o $obj/generated_driver.o"
+      done | xargs -P "$jobs" -I '{}' sh -c '{}' ;;
     tidy)
       core_files | while read -r line; do
         file=${line##* }

@@ -121,6 +121,11 @@ def build_kernel_program(
         return copy
 
 
+def build_generated(build: Build, folder: Path, compiler: Compiler = "clang") -> None:
+    """A static riscv64 program beside every source that kernels/bench/generated_graphs.py made in `folder`."""
+    _compile("generated", build, folder, compiler=compiler)
+
+
 def tidy_kernels(build: Build) -> None:
     """clang-tidy over the torch-free core as it is compiled for `arch`; raises EnvironmentLacks with what it found."""
     folder = build.state_dir / "kernels" / "tidy" / build.arch

@@ -48,12 +48,18 @@ inline constexpr float kErfcLog[] = {-0x1.8b3f2p-13f,  0x1.212c2cp+0f,  0x1.4434
                                      0x1.bc18dp-4f,    -0x1.9d0bd6p-6f, 0x1.1398fap-8f,
                                      -0x1.ceeaecp-12f, 0x1.6c068ep-16f};
 
-// The polynomial by Horner's rule, lowest coefficient first.
+// The polynomial, lowest coefficient first, as one in x^2 whose coefficients are c + d x. So all
+// are operands of instructions that take a scalar; by Horner's rule they are summands of fused
+// ones, each in a vector register, which compilers hoist out of loops and then spill.
 template <int N>
 [[gnu::always_inline]] inline F32 polynomial(const float (&coefficients)[N], F32 x) {
-  F32 sum = splat(coefficients[N - 1]);
-#pragma GCC unroll 16
-  for (int i = N - 2; i >= 0; --i) sum = fma(sum, x, coefficients[i]);
+  const F32 square = x * x;
+  const auto pair = [&](int i) { return coefficients[i + 1] * x + coefficients[i]; };
+  constexpr int kLast = N % 2 == 0 ? N - 2 : N - 3;
+  F32 sum = pair(kLast);
+  if constexpr (N % 2 == 1) sum = fma(coefficients[N - 1], square, sum);
+#pragma GCC unroll 8
+  for (int i = kLast - 2; i >= 0; i -= 2) sum = fma(sum, square, pair(i));
   return sum;
 }
 
@@ -72,9 +78,9 @@ struct Reduced {
 };
 
 [[gnu::always_inline]] inline Reduced reduce(F32 x) {
-  const F32 rounded = fma(x, splat(kLog2E), kRounder);
+  const F32 rounded = x * kLog2E + kRounder;
   const F32 n = rounded - kRounder;
-  return {rounded, fma(n, splat(-kLn2Low), fma(n, splat(-kLn2High), x))};
+  return {rounded, fma(-kLn2Low, n, fma(-kLn2High, n, x))};
 }
 
 // 2^n of -126 <= n <= 127, from n + kRounder.
@@ -121,9 +127,9 @@ struct Reduced {
   const F32 f = bits_of<F32>((shifted & 0x007fffff) + kRootHalf) - 1.0f;
   const F32 square = f * f;
   F32 tail = square * f * polynomial(kLog, f);
-  tail = fma(e, splat(kLn2Low), tail);
-  tail = fma(square, splat(-0.5f), tail);
-  F32 result = fma(e, splat(kLn2High), f + tail);
+  tail = fma(kLn2Low, e, tail);
+  tail = fma(-0.5f, square, tail);
+  F32 result = fma(kLn2High, e, f + tail);
   result = x < kInfinity ? result : x;
   result = x == 0.0f ? splat(-kInfinity) : result;
   return x < 0.0f ? splat(__builtin_nanf("")) : result;

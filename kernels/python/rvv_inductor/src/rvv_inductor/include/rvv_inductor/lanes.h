@@ -145,8 +145,17 @@ template <typename T>
 #endif
 }
 
-[[gnu::always_inline]] inline F32 fma(F32 a, F32 b, float c) {
-  return fma(a, b, splat(c));
+// The same, with a number that stays in a scalar register.
+[[gnu::always_inline]] inline F32 fma(float a, F32 b, F32 c) {
+#if !defined(__clang__) && defined(__riscv_vector)
+  asm("vsetivli zero,8,e32,m2,ta,ma\n\tvfmacc.vf %0,%1,%2"
+      : "+vr"(c)
+      : "f"(a), "vr"(b)
+      : "vl", "vtype");
+  return c;
+#else
+  return fma(splat(a), b, c);
+#endif
 }
 
 [[gnu::always_inline]] inline F32 abs(F32 x) {
