@@ -39,8 +39,8 @@ void packed_linear_bf16(const void* input, int64_t ld, const void* weight, int64
     packed = reinterpret_cast<const uint16_t*>(aligned.get());
   }
   const std::unique_ptr<float[]> prepared(new float[static_cast<size_t>(left_elements(M, k))]);
-  const PackedLinear call = {M,       n,      k, prepared.get(), packed,
-                             nullptr, static_cast<uint16_t*>(out), n};
+  const PackedLinear call = {M, n, k, prepared.get(), packed, nullptr, static_cast<uint16_t*>(out),
+                             n};
   in_two_phases<Threads>(
       left_tiles(M),
       [&](int64_t begin, int64_t end) {
