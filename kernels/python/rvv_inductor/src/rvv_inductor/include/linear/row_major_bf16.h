@@ -1,5 +1,5 @@
-// out[M, N] = round(input[M, K] * weight[N, K]^T) in BF16, the weight as it is: the kernel's operands
-// prepared as in the operator linear_rowmajor.
+// out[M, N] = round(input[M, K] * weight[N, K]^T) in BF16, the weight as it is: the kernel's
+// operands prepared as in the operator linear_rowmajor.
 #pragma once
 
 #include <memory>
