@@ -150,7 +150,7 @@ def _json_lines(data: bytes, path: Path) -> list[Entry]:
             continue
         try:
             row = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ManifestError(f"no JSON: {error}", where=f"{path}:{number}", mend=_FORM) from error
         entries.append(_entry(row, f"{path}:{number}"))
     return entries

@@ -64,7 +64,7 @@ def remarks(record: Record) -> Iterator[str]:
         found = _agreement_of(record, row)
         if found is not None and found.tokens_equal is not None:
             yield _remark(record, row, found)
-    unjudged = [row.name for row in record.rows if _goes_unjudged(record, row)]
+    unjudged = [row.name for row in record.rows if goes_unjudged(record, row)]
     if unjudged:
         yield (
             f"The accuracy limits of {', '.join(unjudged)} were not judged: they are against {REFERENCE}, "
@@ -72,8 +72,10 @@ def remarks(record: Record) -> Iterator[str]:
         )
 
 
-def _goes_unjudged(record: Record, row: Row) -> bool:
-    return row.expected.accuracy is not None and row.variant != REFERENCE and not is_judged(record.rows, row)
+def goes_unjudged(record: Record, row: Row) -> bool:
+    """Whether the row has limits that nothing in the record is held against; of a task, its answers are the measure."""
+    limited = row.expected.accuracy is not None and row.expected.task is None
+    return limited and row.variant != REFERENCE and not is_judged(record.rows, row)
 
 
 def _remark(record: Record, row: Row, found: RowAgreement) -> str:

@@ -37,9 +37,11 @@ def last_number(text: str) -> str | None:
 
 
 def gold_number(answer: str) -> str:
-    """The number behind the last "####" of a worked answer, in the same form. Raises ValueError where none is there."""
+    """The number behind the last "####" of a worked answer, in the same form. Raises ValueError where something else is
+    there, or a number and more.
+    """
     _, mark, said = answer.rpartition(_GOLD)
-    number = last_number(said) if mark else None
+    number = last_number(said) if mark and _NUMBER.fullmatch(said.strip()) else None
     if number is None:
         raise ValueError(f'no number behind "{_GOLD}"')
     return number

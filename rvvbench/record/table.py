@@ -131,6 +131,8 @@ def _cell(record: Record, row: Row, column: Column, notes: Notes) -> Cell:
     if column.key in (packing_table.BUDGET, packing_table.PACKED):
         return packing_table.cell(record, row, column)
     if column.key == "validity":
+        if row.validity.valid and accuracy_table.goes_unjudged(record, row):
+            return Cell("valid, accuracy not judged", row.validity.status)
         return Cell("valid" if row.validity.valid else "INVALID", row.validity.status)
     return _figure(row, column, notes)
 

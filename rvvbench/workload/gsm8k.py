@@ -43,6 +43,8 @@ def task(data: TaskData, shots: int, count: int) -> Task:
     stands twice: its second answer would come from the server's cache.
     """
     examples, asked = data.split(shots, count)
+    for index, entry in enumerate(examples):
+        _gold(entry, f"{data.train_file[0]}, example {index + 1}")
     questions: list[Question] = []
     seen: dict[str, int] = {}
     for index, entry in enumerate(asked):
@@ -50,10 +52,13 @@ def task(data: TaskData, shots: int, count: int) -> Task:
         if entry.question in seen:
             raise ManifestError(f"the question is also question {seen[entry.question] + 1}", where=where)
         seen[entry.question] = index
-        try:
-            gold = gold_number(entry.answer)
-        except ValueError as error:
-            mend = 'an answer ends in "#### NUMBER"'
-            raise ManifestError(f"its answer has {error}", where=where, mend=mend) from error
-        questions.append(Question(f"q{index}", prompt(examples, entry.question), gold))
+        questions.append(Question(f"q{index}", prompt(examples, entry.question), _gold(entry, where)))
     return Task(tuple(questions), prompt(examples, READY_QUESTION))
+
+
+def _gold(entry: Entry, where: str) -> str:
+    try:
+        return gold_number(entry.answer)
+    except ValueError as error:
+        mend = 'an answer ends in "#### NUMBER"'
+        raise ManifestError(f"its answer has {error}", where=where, mend=mend) from error

@@ -151,6 +151,7 @@ def test_in_a_single_file_the_examples_come_first_and_none_of_them_is_asked(tmp_
     ("line", "said"),
     [
         (b"{", "no JSON"),
+        (b"[" * 100_000, "no JSON"),
         (b"\xff", "no JSON"),
         (b"[1]", "no entry"),
         (b'{"question": "a?"}', "no entry"),

@@ -109,7 +109,10 @@ def test_without_torch_native_nothing_is_judged_and_the_table_says_so() -> None:
     remarks = comparison_table(record).remarks
     said = "were not judged: they are against torch-native, of which this record has no row."
     assert f"The accuracy limits of rvv-kernels/none, rvv-kernels-int8-kv/none {said}" in remarks
-    assert not any(said in remark for remark in comparison_table(whole_model.record(native(), kernels())).remarks)
+    assert [line.cells[-1].text for line in comparison_table(record).lines] == ["valid, accuracy not judged"] * 2
+    judged = comparison_table(whole_model.record(native(), kernels()))
+    assert not any(said in remark for remark in judged.remarks)
+    assert [line.cells[-1].text for line in judged.lines] == ["valid"] * 2
 
 
 def test_what_cannot_be_compared_is_not_proven() -> None:

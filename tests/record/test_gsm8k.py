@@ -71,7 +71,7 @@ def test_two_texts_have_one_form_exactly_where_they_are_one_number(value: object
 def test_the_right_answer_is_the_number_behind_the_last_mark() -> None:
     assert gold_number("2 + 3 = <<2+3=5>>5 hens.\n#### 5") == "5"
     assert gold_number("#### 1\n#### 2,000") == "2000"
-    for answer in ("5", "5 ####", "#### none"):
+    for answer in ("5", "5 ####", "#### none", "#### 1e999", "#### 1 or 2", "#### 5 hens"):
         with pytest.raises(ValueError, match='no number behind "####"'):
             gold_number(answer)
 
