@@ -1,7 +1,6 @@
-"""The table in results/kernels: what it says, and that it is of the sources that lie here."""
+"""The table in results/kernels: what it says, and that it is that of its data."""
 
 from __future__ import annotations
-
 
 import pytest
 
