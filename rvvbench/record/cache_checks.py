@@ -1,6 +1,7 @@
 """Was a cache as cold, or as warm, as its row declares? Pure: counters of the compiler, its calls, and the directory.
 
-N graphs cold: N misses, and every new library compiled. N graphs warm: N hits, nothing compiled, nothing new.
+N graphs cold: a miss for each that is unlike those before it, and every new library compiled. N graphs warm: N hits,
+nothing compiled, nothing new. Graphs of projections of one shape are alike: the second one hits what the first made.
 """
 
 from __future__ import annotations
@@ -27,11 +28,12 @@ _MODES = {"inductor_packed": "explicit_packed", "inductor_row_major": "row_major
 
 @dataclass(frozen=True)
 class Seen:
-    """What was seen of a process: `hits`, `misses` and `bypasses` by cache; `compilations`; and of the directory the
-    entries before, and those that are new, changed and gone.
+    """What was seen of a process: `graphs`, of which `unlike` are unlike each other; `hits`, `misses` and `bypasses` by
+    cache; `compilations`; and of the directory the entries before, and those that are new, changed and gone.
     """
 
     graphs: int
+    unlike: int
     hits: Mapping[str, int]
     misses: Mapping[str, int]
     bypasses: Mapping[str, int]
@@ -89,6 +91,7 @@ def seen_of(compiled: Event, proof: Mapping[str, Any]) -> Seen:
         raise NotMeasuredError(f"the process says that it made {graphs} graphs: no cache is proven by that")
     return Seen(
         graphs,
+        _unlike(compiled.get("artifacts"), graphs),
         counted["hit"],
         counted["miss"],
         counted["bypass"],
@@ -101,7 +104,7 @@ def seen_of(compiled: Event, proof: Mapping[str, Any]) -> Seen:
 def not_cold(seen: Seen) -> list[str]:
     """What speaks against a cold cache."""
     against = [f"the cache had {seen.before} entries before"] if seen.before else []
-    against += _lookups(seen, seen.hits, seen.misses)
+    against += _lookups(seen, seen.graphs - seen.unlike, seen.unlike)
     libraries = sum(name.endswith(".so") for name in seen.added)
     if not seen.added:
         against.append("nothing new is in the cache")
@@ -113,7 +116,7 @@ def not_cold(seen: Seen) -> list[str]:
 def not_warm(seen: Seen) -> list[str]:
     """What speaks against a warm one."""
     against = [] if seen.before else ["the cache was empty before"]
-    against += _lookups(seen, seen.misses, seen.hits)
+    against += _lookups(seen, seen.graphs, 0)
     if seen.compilations:
         against.append(f"{seen.compilations} compilations")
     for entries, what in ((seen.added, "new"), (seen.changed, "changed"), (seen.removed, "gone")):
@@ -122,13 +125,22 @@ def not_warm(seen: Seen) -> list[str]:
     return against
 
 
-def _lookups(seen: Seen, none: Mapping[str, int], all_of_them: Mapping[str, int]) -> list[str]:
-    """Each cache whose lookups are not `all_of_them`, one for each graph, and `none` of the other kind."""
+def _unlike(artifacts: Any, graphs: int) -> int:
+    """How many graphs differ in more than their projection, by their artifacts; all of them where these do not say."""
+    if not isinstance(artifacts, list) or len(artifacts) != graphs:
+        return graphs
+    names = ("bucket", "out_features", "in_features", "mode")
+    shapes = [tuple(one.get(name) for name in names) for one in artifacts if isinstance(one, dict)]
+    return graphs if any(None in shape for shape in shapes) else len(set(shapes))
+
+
+def _lookups(seen: Seen, hits: int, misses: int) -> list[str]:
+    """Each cache whose lookups are not that many hits and misses."""
     return [
-        f"{name}: {seen.hits[name]} hits and {seen.misses[name]} misses of {seen.graphs} graphs"
+        f"{name}: {seen.hits[name]} hits and {seen.misses[name]} misses of {seen.graphs} graphs, {seen.unlike} unlike"
         + (f", {seen.bypasses[name]} bypasses" if seen.bypasses[name] else "")
         for name in _COUNTERS
-        if none[name] or seen.bypasses[name] or all_of_them[name] != seen.graphs
+        if seen.bypasses[name] or (seen.hits[name], seen.misses[name]) != (hits, misses)
     ]
 
 

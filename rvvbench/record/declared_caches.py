@@ -18,6 +18,8 @@ COMPILE_VARIABLES = {
     "CXX": "/rvvbench/runner/compiler/g++",
     "TORCHINDUCTOR_CACHE_DIR": "/rvvbench/cache",
     "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",
+    # The compiler is not asked at every start whether it can do what /proc/cpuinfo says.
+    "TORCHINDUCTOR_VEC_ISA_OK": "1",
 }
 """Of every process that compiles."""
 

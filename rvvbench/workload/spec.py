@@ -27,6 +27,8 @@ COMPILE_VARIABLES = {
     "TORCHINDUCTOR_CACHE_DIR": CACHE_PATH,
     # Else they lie beside the cache, where nobody looks, and a warm process makes them again.
     "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",
+    # The compiler is not asked at every start whether it can do what /proc/cpuinfo says.
+    "TORCHINDUCTOR_VEC_ISA_OK": "1",
 }
 """Environment of every process that compiles."""
 

@@ -22,7 +22,7 @@ pytestmark = [
 
 # Of elementary.h, whose comments say where they come from; division and root are correctly rounded.
 WORST_ULP = {
-    **{"exp": 1.02, "exp_u20": 2.27, "fexp_u20": 2.27, "log": 0.87, "tanh": 2.61, "erf": 1.5, "rsqrt": 1.5},
+    **{"exp": 1.02, "exp_u20": 2.27, "fexp_u20": 2.27, "log": 0.87, "tanh": 2.62, "erf": 1.30, "rsqrt": 1.5},
     **{"sqrt": 0.5, "reciprocal": 0.5, "neg": 0, "abs": 0, "floor": 0, "ceil": 0, "trunc": 0, "round": 0},
 }
 

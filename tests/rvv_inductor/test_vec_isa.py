@@ -107,3 +107,42 @@ def test_another_torch_is_refused_naming_what_is_different(
         vec_isa.register()
     assert "torch 2.14.1" in str(refused.value) and "torch._inductor.cpu_vec_isa" in str(refused.value)
     assert stock.valid_vec_isa_list is before
+
+
+@pytest.fixture
+def install(vec_isa: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The module `install`, before anything was installed, with doubles of what else it imports."""
+    compiler, config = types.ModuleType("torch.compiler"), types.ModuleType("torch.compiler.config")
+    config.cache_key_tag = "theirs"  # type: ignore[attr-defined]
+    sys.modules["torch"].compiler, compiler.config = compiler, config  # type: ignore[attr-defined]
+    for one in (compiler, config, types.ModuleType("torch._inductor.lowering")):
+        monkeypatch.setitem(sys.modules, one.__name__, one)
+    monkeypatch.delitem(sys.modules, "rvv_inductor.install", raising=False)
+    return importlib.import_module("rvv_inductor.install")
+
+
+@pytest.mark.parametrize("lowerings", [True, False])
+def test_installing_twice_is_installing_once(
+    stock: Any, install: Any, monkeypatch: pytest.MonkeyPatch, lowerings: bool
+) -> None:
+    calls: list[str] = []
+    double = types.ModuleType("rvv_inductor.lowering")
+    double.register = lambda: calls.append("lowerings")  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "rvv_inductor.lowering", double)
+    monkeypatch.setattr(install.importlib.util, "find_spec", lambda name: double if lowerings else None)
+    first = install.install()
+    assert install.install() is first
+    assert calls == ["lowerings"] * lowerings
+    assert str(stock.pick_vec_isa()) == "rvv"
+    assert (first.isa, first.lowerings) == ("rv64gcv_zicbop", lowerings)
+    assert first.cache_key_tag == sys.modules["torch.compiler.config"].cache_key_tag
+    assert first.cache_key_tag.startswith("theirs+rvv_inductor-")
+
+
+def test_without_v_the_cache_key_says_so(install: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from rvv_inductor import hwprobe
+
+    monkeypatch.setattr(hwprobe, "has_vector", lambda: False)
+    monkeypatch.setattr(install.importlib.util, "find_spec", lambda name: None)
+    installed = install.install()
+    assert installed.isa == "none" and "-none-" in installed.cache_key_tag

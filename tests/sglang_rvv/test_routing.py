@@ -27,3 +27,12 @@ def test_a_reason_is_told_and_counted_by_itself():
         {"projection": "lm_head", "m": 1, "path": "inductor_packed", "calls": 1},
         {"projection": "lm_head", "m": 16, "path": "torch", "calls": 1, "reason": "lm_head of 16 rows and more"},
     ]
+
+
+def test_calls_of_compiled_regions_are_told_apart_by_their_bucket():
+    routing.reset()
+    routing.count("o_proj", 3, "inductor_packed", bucket=4)
+    routing.count("o_proj", 3, "inductor_packed", bucket=16)
+    routing.count("o_proj", 3, "inductor_packed", bucket=4)
+    assert [(line["bucket"], line["calls"]) for line in routing.snapshot()] == [(4, 2), (16, 1)]
+    routing.reset()

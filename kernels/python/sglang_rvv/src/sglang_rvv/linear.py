@@ -59,9 +59,9 @@ class CountedLinear(LinearMethodBase):  # type: ignore[misc]
         out: torch.Tensor = self.stock.apply(layer, x, bias)
         return out
 
-    def count(self, x: torch.Tensor, path: str, reason: str = "") -> None:
+    def count(self, x: torch.Tensor, path: str, reason: str = "", bucket: int = 0) -> None:
         """Count a call with the rows of `x` [..., K]."""
-        routing.count(self.projection, x.numel() // x.shape[-1], path, reason)
+        routing.count(self.projection, x.numel() // x.shape[-1], path, reason, bucket)
 
 
 class KernelLinear(CountedLinear):
@@ -276,17 +276,17 @@ def compute_lm_head(
         and rows > 0
     )
     logits: torch.Tensor | None = None
-    path, reason = "torch", ""
+    path, reason, bucket = "torch", "", 0
     if state is not None and ours:
         # As SGLang's own branch for a plain head: no bias, and the hidden states in the weight's type.
         hidden = hidden_states.to(weight.dtype)
         if state.regions is None:
             logits, path = floating(lm_head, hidden, None)
         else:
-            logits, path, reason = state.regions.compute("lm_head", lm_head, hidden, None)
+            logits, path, reason, bucket = state.regions.compute("lm_head", lm_head, hidden, None)
     if logits is None:
         logits = original(processor, hidden_states, lm_head, embedding_bias)
-    routing.count("lm_head", rows, path, reason)
+    routing.count("lm_head", rows, path, reason, bucket)
     return logits
 
 

@@ -13,6 +13,7 @@ import sys
 from typing import Any
 
 from sglang_rvv import routing, startup
+from sglang_rvv.regional import compiled
 from sglang_rvv.upstream import IntegrationError
 
 GET_INTERNAL_STATE = "sglang.srt.managers.scheduler.Scheduler.get_internal_state"
@@ -64,8 +65,7 @@ def what_ran() -> dict[str, Any]:
     kernels = sys.modules.get("sgl_kernel")  # loaded at start-up, or not used
     proven = {"library_sha256": None, "ops": {}} if kernels is None else kernels.attestation()
     cls = type(current_platform)
-    report = getattr(sys.modules.get("sglang_rvv.regional"), "report", None)  # imported where regions are compiled
-    compiled = {} if report is None else {"compiled": report()}
+    what_compiled = {"compiled": compiled.report()} if compiled.is_on() else {}
     return {
         "pid": os.getpid(),
         "platform_class": f"{cls.__module__}.{cls.__qualname__}",
@@ -74,5 +74,5 @@ def what_ran() -> dict[str, Any]:
         "ops": proven["ops"],
         "routing": routing.snapshot(),
         "active": startup.report(),
-        **compiled,
+        **what_compiled,
     }

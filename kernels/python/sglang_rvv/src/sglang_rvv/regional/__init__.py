@@ -5,4 +5,10 @@ gate       which call a region computes, and in which bucket
 adapters   where the projections are in the models that are known
 callables  the compiled regions
 install    giving them to a loaded model
+loaded     the shared objects they are in
+compiled   what a process has compiled
 """
+
+from sglang_rvv.regional.compiled import report
+
+__all__ = ["report"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from time import perf_counter
 from typing import Any
 
@@ -12,6 +12,7 @@ import torch
 from torch._dynamo.utils import counters
 
 from sglang_rvv.regional.gate import EXPLICIT_PACKED, ROW_MAJOR
+from sglang_rvv.regional.loaded import shared_objects
 from sglang_rvv.upstream import IntegrationError
 
 Compiled = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
@@ -46,8 +47,11 @@ class Key:
 class Callables:
     """The regions of a process, made as they are needed."""
 
-    def __init__(self, compile_function: Callable[[Any], Any] | None = None) -> None:
+    def __init__(
+        self, compile_function: Callable[[Any], Any] | None = None, cache_dir: Callable[[], str] | None = None
+    ) -> None:
         self._compile = compile_function or compile_whole
+        self._cache_dir = cache_dir or inductor_cache_dir
         self._made: dict[Key, Compiled] = {}
         self._first_calls: dict[Key, dict[str, Any]] = {}
 
@@ -65,22 +69,45 @@ class Callables:
     def _first(self, key: Key, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
         """Compile, or take from the cache; and keep what that took."""
         made = self._compile(function_of(key))
+        folder = self._cache_dir()
+        loaded = shared_objects(folder)
         before, start = cache_counts(), perf_counter()
         out: torch.Tensor = made(x, weight)
-        after = cache_counts()
+        seconds, after = perf_counter() - start, cache_counts()
         self._first_calls[key] = {
-            "seconds": perf_counter() - start,
+            "seconds": seconds,
+            "so": self._so_of(key, shared_objects(folder) - loaded),
             **{what: after[what] - count for what, count in before.items()},
         }
         self._made[key] = made
         return out
 
+    def _so_of(self, key: Key, loaded: frozenset[str]) -> str | None:
+        """The shared object that a first call loaded. Regions that differ in their projection only share one."""
+        if loaded:
+            return next(iter(loaded)) if len(loaded) == 1 else None
+        alike = (
+            first["so"]
+            for other, first in self._first_calls.items()
+            if replace(other, projection="") == replace(key, projection="")
+        )
+        return next(alike, None)
+
     def report(self) -> list[dict[str, Any]]:
-        """For each region its key, its name, the seconds of its first call, and the caches' hits and misses then."""
+        """For each region its key, its name, the seconds of its first call, the caches' hits and misses then, and its
+        shared object.
+        """
         return [
             asdict(key) | {"name": key.name} | first
             for key, first in sorted(self._first_calls.items(), key=lambda item: item[0].name)
         ]
+
+
+def inductor_cache_dir() -> str:
+    """Where TorchInductor keeps what it makes."""
+    from torch._inductor.runtime.cache_dir_utils import cache_dir
+
+    return str(cache_dir())
 
 
 def compile_whole(function: Any) -> Any:

@@ -13,6 +13,7 @@ from sglang.srt.layers.quantization.unquant import UnquantizedLinearMethod
 
 from sglang_rvv import packed_weight
 from sglang_rvv.linear import CountedLinear
+from sglang_rvv.regional import compiled
 from sglang_rvv.regional.adapters import adapter_of
 from sglang_rvv.regional.callables import Callables, Key
 from sglang_rvv.regional.gate import EXPLICIT_PACKED, HEAD, ROW_MAJOR, Call, Choice, choose
@@ -38,8 +39,11 @@ class Regions:
 
     def compute(
         self, projection: str, layer: Any, x: torch.Tensor, bias: torch.Tensor | None
-    ) -> tuple[torch.Tensor | None, str, str]:
-        """`x` [..., K] times the layer's weight -> [..., N], the path and the reason; None where torch is to do it."""
+    ) -> tuple[torch.Tensor | None, str, str, int]:
+        """`x` [..., K] times the layer's weight -> [..., N], the path, the reason and the bucket (0: none).
+
+        No tensor where torch is to do it.
+        """
         weight = layer.weight
         owner = packed_weight.owner_of(layer) if self.policy.packs else None
         packed = None if owner is None else owner.current()
@@ -48,10 +52,10 @@ class Regions:
         rows = x.numel() // k
         choice = self.choice(projection, rows, n, k, mode, x.dtype, weight.dtype, x.device.type, bias is not None)
         if choice.bucket is None:
-            return None, "torch", str(choice.reason)
+            return None, "torch", str(choice.reason), 0
         key = Key("bfloat16", "cpu", projection, choice.bucket, n, k, mode)
         out = self.callables.run(key, x.reshape(-1, k), weight.data if packed is None else packed)
-        return out.reshape(*x.shape[:-1], n), PATHS[mode], ""
+        return out.reshape(*x.shape[:-1], n), PATHS[mode], "", choice.bucket
 
     def choice(
         self,
@@ -94,10 +98,10 @@ class RegionalLinear(CountedLinear):
     def apply(self, layer: Any, x: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
         if x.numel() == 0:
             return self.in_torch(layer, x, bias)
-        out, path, reason = self.regions.compute(self.projection, layer, x, bias)
+        out, path, reason, bucket = self.regions.compute(self.projection, layer, x, bias)
         if out is None:
             return self.in_torch(layer, x, bias, reason)
-        self.count(x, path)
+        self.count(x, path, bucket=bucket)
         return out
 
 
@@ -111,6 +115,7 @@ def prepare(model: torch.nn.Module, policy: RegionalPolicy, *, debug: bool) -> R
     linears = list(adapter_of(model).linears(model))
     install_inductor()
     regions = Regions(policy, Callables())
+    compiled.add(regions.callables)
     for projection, name, layer in linears:
         if projection == HEAD:
             is_plain = is_plain_head(layer) and getattr(layer, "weight", None) is not None
