@@ -10,7 +10,7 @@ from typing import Any
 from rvvbench.manifest.loads import Load, loads
 from rvvbench.manifest.models import CacheState, Serving, Variant
 from rvvbench.manifest.operators import allowed_ops
-from rvvbench.manifest.regional import Artifact
+from rvvbench.manifest.regional import MOST_ROWS, SMALL_BUCKETS, Artifact
 from rvvbench.manifest.resolve import Resolved
 from rvvbench.manifest.routing import allowed_routes, artifacts_of
 from rvvbench.manifest.shapes import layers_of
@@ -38,6 +38,9 @@ SHUTDOWN_S = 60.0
 
 PREFILL_TOKENS = 16384
 """SGLang's default of `max_prefill_tokens` (0.5.15)."""
+
+COMPILING_PROMPTS = 1_000_000
+"""Index of the first prompt of loads that are there to have artifacts compiled: beyond those of all measured loads."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +107,7 @@ class ServingJob:
         cross_check = self.workload.cross_check
         return {
             **self.server_spec("serving", variant, identity),
-            "loads": self._loads(),
+            "loads": self._loads(variant),
             "cross_check": None
             if cross_check is None
             else {
@@ -154,29 +157,72 @@ class ServingJob:
         """Says what the server and its requests do."""
         return Story(self.workload.requests, self.workload.output_len)
 
-    def _loads(self) -> list[dict[str, Any]]:
-        """Before each load a warm-up with as many requests as it has in flight. No prompt occurs twice in a run."""
+    def _loads(self, variant: Variant) -> list[dict[str, Any]]:
+        """Before each load a warm-up with as many requests as it has in flight. No prompt occurs twice in a run, and
+        the measured ones are the same for every variant.
+        """
         described = []
-        used = 0
+        used, compiling = 0, _Prompts(self.resolved, COMPILING_PROMPTS)
         for load in loads(self.workload):
+            described += self._compiling_loads(load, compiling) if variant.compiles else []
             for measured in (False, True):
                 count = load.requests if measured else load.in_flight
                 name = load.name if measured else f"{load.name}-warmup"
                 prompts = seeded_prompts(self.resolved, used, count)
                 used += count
-                described.append(
-                    {
-                        "name": name,
-                        "measured": measured,
-                        "mode": load.mode if measured else "closed",
-                        "concurrency": load.concurrency if measured else load.in_flight,
-                        "arrivals": load.arrivals if measured else None,
-                        "rate_per_s": load.rate_per_s if measured else None,
-                        "seed": load.seed if measured else None,
-                        "requests": [{"id": f"{name}-{index}", "input_ids": ids} for index, ids in enumerate(prompts)],
-                    }
-                )
+                one = _unmeasured(name, load.in_flight, prompts)
+                of_its_own = {
+                    "measured": True,
+                    "mode": load.mode,
+                    "concurrency": load.concurrency,
+                    "arrivals": load.arrivals,
+                    "rate_per_s": load.rate_per_s,
+                    "seed": load.seed,
+                }
+                described.append(one | (of_its_own if measured else {}))
         return described
+
+    def _compiling_loads(self, load: Load, prompts: _Prompts) -> list[dict[str, Any]]:
+        """Of a server that compiles what it meets: loads that bring the rows which the requests of `load` may bring
+        together and its warm-up need not, so that nothing is compiled while it is measured.
+
+        A prompt of k lengths has the rows of k prompts in one prefill; b requests at once decode b rows.
+        """
+        several = [k for k in range(2, load.in_flight + 1) if k * self.workload.input_len <= MOST_ROWS]
+        found = []
+        if several:
+            long = [[token for prompt in prompts.take(k) for token in prompt] for k in several]
+            found.append(_unmeasured(f"{load.name}-rows", 1, long))
+        for together in (bucket for bucket in SMALL_BUCKETS[1:] if bucket < load.in_flight):
+            found.append(_unmeasured(f"{load.name}-together{together}", together, prompts.take(together)))
+        return found
+
+
+@dataclass
+class _Prompts:
+    """The seeded prompts from number `first` on, each taken once."""
+
+    resolved: Resolved
+    first: int
+
+    def take(self, count: int) -> list[list[int]]:
+        taken = seeded_prompts(self.resolved, self.first, count)
+        self.first += count
+        return taken
+
+
+def _unmeasured(name: str, concurrency: int, prompts: Sequence[Sequence[int]]) -> dict[str, Any]:
+    """A closed loop of these prompts, described for the runner."""
+    return {
+        "name": name,
+        "measured": False,
+        "mode": "closed",
+        "concurrency": concurrency,
+        "arrivals": None,
+        "rate_per_s": None,
+        "seed": None,
+        "requests": [{"id": f"{name}-{index}", "input_ids": ids} for index, ids in enumerate(prompts)],
+    }
 
 
 @dataclass

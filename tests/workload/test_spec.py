@@ -266,6 +266,32 @@ def test_no_prompt_of_a_serving_run_occurs_twice_and_each_load_is_warmed_up_at_i
     assert shapes == [("c1-warmup", False, 1, 1), ("c1", True, 1, 4), ("c2-warmup", False, 2, 2), ("c2", True, 2, 4)]
 
 
+def test_a_server_that_compiles_meets_every_number_of_rows_before_it_is_measured() -> None:
+    settings = ["workload.concurrency=[1, 2, 4]", "workload.input_len=32"]
+    resolved = resolve(
+        project.manifests_dir(),
+        "llama-serve",
+        "emulated",
+        settings=settings,
+        variants=["torch-native", "inductor-packed"],
+    )
+    made = job_of(resolved, EMULATED, PINS, DATA)
+    eager, compiling = (json.loads(json.dumps(made.spec(one, IDENTITY)))["loads"] for one in resolved.variants)
+    assert [load for load in compiling if load["measured"]] == [load for load in eager if load["measured"]]
+    others = {load["name"]: load for load in compiling if load not in eager}
+    shapes = {name: [len(one["input_ids"]) for one in load["requests"]] for name, load in others.items()}
+    assert shapes == {"c2-rows": [64], "c4-rows": [64, 96, 128], "c4-together2": [32, 32]}
+    assert {name: load["concurrency"] for name, load in others.items()} == {
+        "c2-rows": 1,
+        "c4-rows": 1,
+        "c4-together2": 2,
+    }
+    assert not any(load["measured"] for load in others.values())
+    prompts = [tuple(one["input_ids"]) for load in compiling for one in load["requests"]]
+    assert len(set(prompts)) == len(prompts)
+    serving_spec.parse(json.loads(json.dumps(made.spec(resolved.variants[1], IDENTITY))))
+
+
 def test_the_switches_of_the_server_are_given_and_expected() -> None:
     serving = job("llama-serve", EMULATED)
     variant = serving.resolved.variants[0]
