@@ -59,10 +59,11 @@ stage_images() {
         build_images
         return
     fi
+    # What it has said, and what it says until it ends.
+    tail -n +1 -f --pid="$images_pid" "$images_log"
     local verdict=0
     wait "$images_pid" || verdict=$?
     images_pid=""
-    cat "$images_log"
     return "$verdict"
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +26,11 @@ class Changed:
 
     def __bool__(self) -> bool:
         return bool(self.added or self.changed or self.removed)
+
+    def told(self) -> Iterator[tuple[str, str]]:
+        """Each entry, and in words what became of it: what is wrong with a file first, then what is not to be there."""
+        for entries, what in ((self.changed, "was changed"), (self.removed, "is missing"), (self.added, "is new")):
+            yield from ((entry, what) for entry in entries)
 
 
 def listing(folder: Path) -> dict[str, str]:

@@ -36,13 +36,7 @@ def warm(key: CacheKey, kept: Kept, folder: Path) -> Prepared:
 
     Raises RvvbenchError where a file of the original, or of the copy, is not the one that was made.
     """
-    damage = kept.damage()
-    if damage is not None:
-        raise RvvbenchError(
-            f"the cache {kept.digest} is not what {kept.origin.row} of {kept.origin.run_id} made: {damage}",
-            where=str(kept.folder),
-            mend=f"rvvbench cache remove {kept.digest}, and run with --cache both",
-        )
+    kept.check("run with --cache both")
     with writing(folder):
         shutil.copytree(kept.folder, folder, symlinks=True)
     copied = listing(folder)

@@ -27,9 +27,8 @@ def differences(proof: Mapping[str, Any], run_id: str, row: str, process: int, s
     told, found = proof.get("libraries"), libraries(there)
     recorded = told if isinstance(told, dict) else {}
     changed = change(recorded, found)
-    for names, what in ((changed.changed, "was changed"), (changed.removed, "is missing"), (changed.added, "is new")):
-        for name in names:
-            yield f"{name} {what}: {found.get(name)}, the record has {recorded.get(name)}"
+    for name, what in changed.told():
+        yield f"{name} {what}: {found.get(name)}, the record has {recorded.get(name)}"
     after = proof.get("after")
     wanted = after.get("sha256") if isinstance(after, dict) else None
     if not changed and digest(there) != wanted:

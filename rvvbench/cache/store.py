@@ -51,12 +51,22 @@ class Kept:
 
     def damage(self) -> str | None:
         """What of the files is no longer as it was made; None where nothing is."""
-        found = change(self.files, listing(self.folder))
-        for entries, what in ((found.changed, "was changed"), (found.removed, "is missing"), (found.added, "is new")):
-            if entries:
-                more = f" and {len(entries) - 1} more" if len(entries) > 1 else ""
-                return f"{entries[0]} {what}{more}"
-        return None
+        found = list(change(self.files, listing(self.folder)).told())
+        if not found:
+            return None
+        entry, what = found[0]
+        alike = sum(other == what for _, other in found)
+        return f"{entry} {what}" + (f" and {alike - 1} more" if alike > 1 else "")
+
+    def check(self, again: str) -> None:
+        """Raise RvvbenchError where a file is not as it was made; `again`: what to do when the cache is removed."""
+        damage = self.damage()
+        if damage is not None:
+            raise RvvbenchError(
+                f"the cache {self.digest} is not what {self.origin.row} of {self.origin.run_id} made: {damage}",
+                where=str(self.folder),
+                mend=f"rvvbench cache remove {self.digest}, and {again}",
+            )
 
 
 class CacheStore:

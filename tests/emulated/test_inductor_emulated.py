@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import platform
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +10,7 @@ from typing import Any
 import pytest
 
 from rvvbench import project
-from rvvbench.engine.container import ContainerSpec, Mount, run_container
+from rvvbench.engine.container import ContainerSpec, Mount
 from rvvbench.engine.service import Engine
 from rvvbench.manifest.resolve import resolve
 from rvvbench.progress import Silent
@@ -20,6 +18,8 @@ from rvvbench.provide.plugin import build_plugin
 from rvvbench.provide.site import ensure_site
 from rvvbench.target.select import select
 from rvvbench.workload.provision import provide
+
+from .told import told_at
 
 pytestmark = [pytest.mark.emulated, pytest.mark.long]
 
@@ -54,15 +54,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
             timeout_s=1800.0,
         )
 
-        def at(vlen: int) -> dict[str, Any]:
-            cpu = f"rv64,v=true,vlen={vlen},zfh=true,zvfh=true,zba=true,zbb=true,zbs=true"
-            ended = run_container(engine, dataclasses.replace(spec, env={**spec.env, "QEMU_CPU": cpu}))
-            lines = [line for line in ended.output.splitlines() if line.startswith("TOLD ")]
-            assert lines, ended.output[-4000:]
-            told: dict[str, Any] = json.loads(lines[-1].removeprefix("TOLD "))
-            return told
-
-        yield at
+        yield lambda vlen: told_at(engine, spec, vlen, "zfh", "zvfh")
 
 
 def test_compiled_once_right_at_every_vector_length(run: Any) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import platform
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,12 +10,14 @@ from typing import Any
 import pytest
 
 from rvvbench import project
-from rvvbench.engine.container import ContainerSpec, Mount, run_container
+from rvvbench.engine.container import ContainerSpec, Mount
 from rvvbench.engine.service import Engine
 from rvvbench.image.recipe import load_recipe
 from rvvbench.image.verify import look_up
 from rvvbench.provide.plugin import build_plugin
 from rvvbench.provide.site import ensure_site
+
+from .told import told_at
 
 pytestmark = [pytest.mark.emulated, pytest.mark.long]
 
@@ -59,16 +59,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[int], di
             timeout_s=1800.0,
         )
 
-        def at(vlen: int) -> dict[str, Any]:
-            cpu = f"rv64,v=true,vlen={vlen},zba=true,zbb=true,zbs=true"
-            # On a machine with riscv64 the variable changes nothing.
-            ended = run_container(engine, dataclasses.replace(spec, env={**spec.env, "QEMU_CPU": cpu}))
-            lines = [line for line in ended.output.splitlines() if line.startswith("TOLD ")]
-            assert lines, ended.output[-4000:]
-            told: dict[str, Any] = json.loads(lines[-1].removeprefix("TOLD "))
-            return told
-
-        yield at
+        yield lambda vlen: told_at(engine, spec, vlen)
 
 
 @pytest.mark.skipif(platform.machine() == "riscv64", reason="a machine has one vector length")

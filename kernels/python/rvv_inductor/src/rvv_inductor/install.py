@@ -1,9 +1,8 @@
-"""Putting this package in place: the vector ISA, the lowerings where the package has them, and the cache key."""
+"""Putting this package in place: the vector ISA, the lowerings, and the cache key."""
 
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import threading
 from dataclasses import dataclass
 
@@ -16,12 +15,11 @@ _installed: Installed | None = None
 @dataclass(frozen=True)
 class Installed:
     """What is in place. `isa`: what code is generated for, `none` where the machine has no V; `cache_key_tag`: torch's,
-    with ours in it; `lowerings`: whether our linears are lowered.
+    with ours in it.
     """
 
     isa: str
     cache_key_tag: str
-    lowerings: bool
 
 
 def install() -> Installed:
@@ -34,11 +32,8 @@ def install() -> Installed:
         if _installed is None:
             # Torch's lowerings first: its templates cannot be imported before them.
             importlib.import_module("torch._inductor.lowering")
-            vec_isa = importlib.import_module("rvv_inductor.vec_isa")
-            vec_isa.register()
-            lowerings = importlib.util.find_spec("rvv_inductor.lowering") is not None
-            if lowerings:
-                importlib.import_module("rvv_inductor.lowering").register()
+            for part in ("vec_isa", "lowering"):
+                importlib.import_module(f"rvv_inductor.{part}").register()
             isa = cache_key.isa_here()
-            _installed = Installed(isa, cache_key.apply(cache_key.tag(isa)), lowerings)
+            _installed = Installed(isa, cache_key.apply(cache_key.tag(isa)))
         return _installed

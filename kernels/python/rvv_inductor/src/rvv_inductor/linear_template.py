@@ -42,9 +42,20 @@ class LinearTemplate(CppTemplate):  # type: ignore[misc]
         threads = 0 if config.cpp.dynamic_threads else parallel_num_threads()
         super().__init__(self.function, inputs, layout, num_threads=threads)
 
+    def weight_arguments(self, kernel: Any, weight: Any) -> list[str]:
+        """What the C++ function is told of the weight."""
+        raise NotImplementedError
+
     def arguments(self, kernel: Any, x: Any, weight: Any, out: Any) -> list[str]:
         """The C++ function's arguments."""
-        raise NotImplementedError
+        return [
+            f"&{kernel.index(x, [0, 0])}",
+            kernel.stride(x, 0),
+            *self.weight_arguments(kernel, weight),
+            kernel.size(out, 1),
+            kernel.size(x, 1),
+            f"&{kernel.index(out, [0, 0])}",
+        ]
 
     def render(self, kernel: Any, template_buffer_node: Any = None, **_: Any) -> str:
         """The source; called once for its hash and once with the node that it computes."""
@@ -79,15 +90,8 @@ class PackedLinear(LinearTemplate):
     kernels = kernel_source.PACKED
     function = "packed_linear_bf16"
 
-    def arguments(self, kernel: Any, x: Any, weight: Any, out: Any) -> list[str]:
-        return [
-            f"&{kernel.index(x, [0, 0])}",
-            kernel.stride(x, 0),
-            f"&{kernel.index(weight, [0, 0, 0])}",
-            kernel.size(out, 1),
-            kernel.size(x, 1),
-            f"&{kernel.index(out, [0, 0])}",
-        ]
+    def weight_arguments(self, kernel: Any, weight: Any) -> list[str]:
+        return [f"&{kernel.index(weight, [0, 0, 0])}"]
 
 
 class RowMajorLinear(LinearTemplate):
@@ -96,13 +100,5 @@ class RowMajorLinear(LinearTemplate):
     kernels = kernel_source.ROW_MAJOR
     function = "row_major_linear_bf16"
 
-    def arguments(self, kernel: Any, x: Any, weight: Any, out: Any) -> list[str]:
-        return [
-            f"&{kernel.index(x, [0, 0])}",
-            kernel.stride(x, 0),
-            f"&{kernel.index(weight, [0, 0])}",
-            kernel.stride(weight, 1),
-            kernel.size(out, 1),
-            kernel.size(x, 1),
-            f"&{kernel.index(out, [0, 0])}",
-        ]
+    def weight_arguments(self, kernel: Any, weight: Any) -> list[str]:
+        return [f"&{kernel.index(weight, [0, 0])}", kernel.stride(weight, 1)]
