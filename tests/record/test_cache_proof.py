@@ -64,6 +64,32 @@ def test_one_thing_that_does_not_fit_is_enough(
     assert words in text
 
 
+def alike() -> list[dict[str, Any]]:
+    """The artifacts with their sizes; o_proj and down_proj are of one: of nine graphs two are like another."""
+    sizes = {"qkv_proj": 1536, "o_proj": 1024, "gate_up_proj": 2048, "down_proj": 1024, "lm_head": 10_240}
+    return [
+        one | {"out_features": sizes[one["projection"]], "in_features": 1024} for one in compiled_sample.artifacts()
+    ]
+
+
+def looked_up(hits: int, misses: int) -> dict[str, Any]:
+    return {
+        "inductor": {"fxgraph_cache_hit": hits, "fxgraph_cache_miss": misses},
+        "aot_autograd": {"autograd_cache_hit": hits, "autograd_cache_miss": misses},
+        "artifacts": alike(),
+    }
+
+
+def test_a_cold_cache_misses_once_for_graphs_that_are_alike() -> None:
+    assert reasons(row("cold", compiled("cold", **looked_up(2, 7)))) == []
+    assert reasons(row("warm", compiled("warm", **looked_up(9, 0)))) == []
+    for hits, misses in ((0, 9), (3, 6), (2, 6)):
+        [(id_, text)] = reasons(row("cold", compiled("cold", **looked_up(hits, misses))))
+        assert id_ == "cache-state" and f"{hits} hits and {misses} misses of 9 graphs, 7 unlike" in text
+    [(id_, text)] = reasons(row("warm", compiled("warm", **looked_up(2, 7))))
+    assert id_ == "cache-state" and "2 hits and 7 misses of 9 graphs" in text
+
+
 @pytest.mark.parametrize(
     ("event", "seen", "words"),
     [

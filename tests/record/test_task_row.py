@@ -222,6 +222,7 @@ def test_limits_of_tokens_make_no_row_of_a_task_invalid() -> None:
     assert one.validity.valid and other.validity.valid
     remarks = comparison_table(record()).remarks
     assert "The accuracy limits of rvv-kernels are not judged here: the answers are the measure." in remarks
+    assert [line.cells[-1].text for line in comparison_table(record()).lines] == ["valid", "valid"]
 
 
 def test_rows_are_held_against_torch_native_wherever_it_stands() -> None:

@@ -71,6 +71,10 @@ def test_a_question_without_a_right_answer_or_that_stands_twice_is_refused(tmp_p
     with pytest.raises(ManifestError, match="its answer has no number") as caught:
         task(none, 0, 5)
     assert caught.value.where == "none.jsonl, question 5"
+    example = local_dataset(jsonl(tmp_path / "example.jsonl", [("Six?", "six"), *QUESTIONS]))
+    with pytest.raises(ManifestError, match="its answer has no number") as caught:
+        task(example, 1, 2)
+    assert caught.value.where == "example.jsonl, example 1"
     twice = local_dataset(jsonl(tmp_path / "twice.jsonl", [*QUESTIONS, QUESTIONS[1]]))
     with pytest.raises(ManifestError, match="is also question 2"):
         task(twice, 0, 5)

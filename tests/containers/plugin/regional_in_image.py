@@ -116,6 +116,7 @@ def holds_table(mode: str) -> None:
             path = "torch" if bucket is None else PATHS[mode]
             assert (line["projection"], line["m"], line["path"], line["calls"]) == (projection, m, path, 1), line
             assert ("reason" in line) == (bucket is None), line
+            assert line.get("bucket") == bucket, line
             n = model.weight(projection).weight.shape[0]
             name = f"rvv_{projection}_{mode}_{bucket}x{n}x{K}"
             new = {region["name"] for region in regions(model)} - before
